@@ -150,6 +150,7 @@ def test_purging_asks_first(url: str) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(url: str, arguments: tuple[str, ...], says: str) -> None:
+    holdfast("queue", "put", "mail", "1", url)
     refused = holdfast("queue", *arguments, url)
     assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
 

@@ -28,10 +28,19 @@ async def queue_rates(store: AsyncStore, queue: str, since_s: float, *, by_group
     return (await _part(store, queue, since_s, EVENTS_MOST)).rates(by_group=by_group)
 
 
+async def each_rates(store: AsyncStore, queues: Sequence[str], since_s: float) -> dict[str, QueueRates]:
+    """What happened in each of some queues in the last seconds; the newest events count, as many of each."""
+    return {queue: part.rates()[""] for queue, part in (await _parts(store, queues, since_s)).items()}
+
+
 async def queues_activity(store: AsyncStore, queues: Sequence[str], since_s: float) -> Activity:
     """What happened in some queues in the last seconds; the newest events count, as many of each."""
+    return activity(await _parts(store, queues, since_s), STEPS)
+
+
+async def _parts(store: AsyncStore, queues: Sequence[str], since_s: float) -> dict[str, LogPart]:
     most = EVENTS_MOST // max(len(queues), 1)
-    return activity({queue: await _part(store, queue, since_s, most) for queue in queues}, STEPS)
+    return {queue: await _part(store, queue, since_s, most) for queue in queues}
 
 
 async def _part(store: AsyncStore, queue: str, since_s: float, most: int) -> LogPart:

@@ -29,10 +29,19 @@ def queue_rates(store: Store, queue: str, since_s: float, *, by_group: bool) -> 
     return (_part(store, queue, since_s, EVENTS_MOST)).rates(by_group=by_group)
 
 
+def each_rates(store: Store, queues: Sequence[str], since_s: float) -> dict[str, QueueRates]:
+    """What happened in each of some queues in the last seconds; the newest events count, as many of each."""
+    return {queue: part.rates()[""] for queue, part in (_parts(store, queues, since_s)).items()}
+
+
 def queues_activity(store: Store, queues: Sequence[str], since_s: float) -> Activity:
     """What happened in some queues in the last seconds; the newest events count, as many of each."""
+    return activity(_parts(store, queues, since_s), STEPS)
+
+
+def _parts(store: Store, queues: Sequence[str], since_s: float) -> dict[str, LogPart]:
     most = EVENTS_MOST // max(len(queues), 1)
-    return activity({queue: _part(store, queue, since_s, most) for queue in queues}, STEPS)
+    return {queue: _part(store, queue, since_s, most) for queue in queues}
 
 
 def _part(store: Store, queue: str, since_s: float, most: int) -> LogPart:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from holdfast.cli.commands import NOTHING
+from holdfast.cli.known_queues import known_queue
 from holdfast.cli.opening import AlwaysJson, AsJson, StoreUrl, connected
 from holdfast.cli.queue.messages import (
     ErrorClass,
@@ -41,10 +42,8 @@ def list_(
 
 def stats(queue: QueueName, *, label: Label = None, url: StoreUrl = None, as_json: AsJson = False) -> None:
     """Show sizes, ages and holders of one queue, or of its messages with a label."""
-    from holdfast import Queue
-
-    with connected(url) as client:
-        found: dict[str, Any] = as_data(Queue.from_name(queue, client=client).stats(label=label))
+    with known_queue(queue, url) as handle:
+        found: dict[str, Any] = as_data(handle.stats(label=label))
     holders = ", ".join(f"{holder} ({count})" for holder, count in found["holders"].items()) or "nobody"
     rows = [(name.replace("_", " "), _number(value)) for name, value in found.items() if name != "holders"]
     print_result(found, "\n".join(f"{name:<18}{value}" for name, value in (*rows, ("holders", holders))), as_json=as_json)
@@ -59,11 +58,8 @@ def rates(
     as_json: AsJson = False,
 ) -> None:
     """Show throughput, waits, durations and failures of the last seconds, from the newest events of the log."""
-    from holdfast import Queue
-
-    with connected(url) as client:
-        jobs = Queue.from_name(queue, client=client)
-        found = jobs.group_rates(since) if groups else {"": jobs.rates(since)}
+    with known_queue(queue, url) as handle:
+        found = handle.group_rates(since) if groups else {"": handle.rates(since)}
     data: dict[str, Any] = {name: as_data(one) for name, one in found.items()}
     if not groups:
         text = "\n".join(f"{name.replace('_', ' '):<18}{_number(value)}" for name, value in data[""].items())
@@ -77,10 +73,8 @@ def rates(
 
 def peek(queue: QueueName, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
     """Show the message that would be claimed next. Exits with 3 if there is none."""
-    from holdfast import Queue
-
-    with connected(url) as client:
-        found = Queue.from_name(queue, client=client).peek()
+    with known_queue(queue, url) as handle:
+        found = handle.peek()
     print_result(None if found is None else as_data(found), table([] if found is None else [found]), as_json=as_json)
     if found is None:
         raise typer.Exit(NOTHING)
@@ -103,13 +97,11 @@ def browse(
     as_json: AsJson = False,
 ) -> None:
     """Show messages of one state: ready ones in line, leased ones by the end of their lease, dead ones by burial."""
-    from holdfast import Queue
-
-    with connected(url) as client:
-        which = narrowed(
-            older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
-        )
-        found = Queue.from_name(queue, client=client).browse(state=state, prefix=key_prefix, limit=limit, **which)
+    which = narrowed(
+        older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
+    )
+    with known_queue(queue, url) as handle:
+        found = handle.browse(state=state, prefix=key_prefix, limit=limit, **which)
     print_result(as_data(found), table(found), as_json=as_json)
 
 
@@ -128,13 +120,11 @@ def dead(
     as_json: AsJson = False,
 ) -> None:
     """Show dead letters, the longest dead first."""
-    from holdfast import Queue
-
-    with connected(url) as client:
-        which = narrowed(
-            older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
-        )
-        found = Queue.from_name(queue, client=client).dead_letters(limit=limit, **which)
+    which = narrowed(
+        older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
+    )
+    with known_queue(queue, url) as handle:
+        found = handle.dead_letters(limit=limit, **which)
     print_result(as_data(found), table(found), as_json=as_json)
 
 
@@ -146,10 +136,8 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Say why a message is not running. Exits with 3 if there is no such message."""
-    from holdfast import Queue
-
-    with connected(url) as client:
-        said = Queue.from_name(queue, client=client).explain(message_id)
+    with known_queue(queue, url) as handle:
+        said = handle.explain(message_id)
     print_result(as_data(said), str(said), as_json=as_json)
     if said.reason == "absent":
         raise typer.Exit(NOTHING)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.known_queues import known_queue, refuse_unknown_queue
 from holdfast.cli.opening import AsJson, StoreUrl, connected
 from holdfast.cli.progress import progress_bar
 from holdfast.cli.queue.messages import (
@@ -27,19 +28,15 @@ Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of mess
 
 def pause(queue: QueueName, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
     """Hand nothing out until `resume`. Puts, and work that has begun, go on."""
-    from holdfast import Queue
-
-    with connected(url) as client:
-        Queue.from_name(queue, client=client).pause()
+    with known_queue(queue, url) as handle:
+        handle.pause()
     print_result({"queue": queue, "paused": True}, f"Queue {queue} is paused.", as_json=as_json)
 
 
 def resume(queue: QueueName, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
     """Hand messages out again."""
-    from holdfast import Queue
-
-    with connected(url) as client:
-        Queue.from_name(queue, client=client).resume()
+    with known_queue(queue, url) as handle:
+        handle.resume()
     print_result({"queue": queue, "paused": False}, f"Queue {queue} is resumed.", as_json=as_json)
 
 
@@ -66,6 +63,8 @@ def redrive(
         older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
     )
     with connected(url) as client, progress_bar("redriven", quiet=as_json) as show:
+        for name in (queue,) if to is None else (queue, to):
+            refuse_unknown_queue(client.store, name)
         done = Queue.from_name(queue, client=client).redrive(ids or None, to=to, rate_per_s=rate_per_s, on_progress=show, **which)
     kept = f"; {counted(len(done.kept), 'message')} stayed, because newer work has the key or the id" if done.kept else ""
     print_result(as_data(done), f"{counted(done.count, 'message')} went back to the line{kept}.", as_json=as_json)
@@ -88,13 +87,10 @@ def cancel(
     as_json: AsJson = False,
 ) -> None:
     """Remove messages that are not claimed: those named, or those that the options find; in steps of 1,000."""
-    from holdfast import Queue
-
     which = narrowed(
         older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
     )
-    with connected(url) as client, progress_bar("removed", quiet=as_json) as show:
-        handle = Queue.from_name(queue, client=client)
+    with known_queue(queue, url) as handle, progress_bar("removed", quiet=as_json) as show:
         done = handle.cancel(ids or None, state=state, prefix=key_prefix, on_progress=show, **which)  # type: ignore[arg-type]  # the command checks the state
     print_result(as_data(done), f"{counted(done.count, 'message')} removed.", as_json=as_json)
 
@@ -108,11 +104,8 @@ def purge(
     as_json: AsJson = False,
 ) -> None:
     """Remove every message of a queue; claims on them are lost. Asks first, unless `--yes` is given."""
-    from holdfast import Queue
-
-    if not yes:
-        typer.confirm(f"Remove every message of queue {queue}?", abort=True, err=True)
-    with connected(url) as client:
-        handle = Queue.from_name(queue, client=client)
+    with known_queue(queue, url) as handle:
+        if not yes:
+            typer.confirm(f"Remove every message of queue {queue}?", abort=True, err=True)
         done = handle.delete() if drop else handle.clear()
     print_result(as_data(done), f"{counted(done.count, 'message')} removed.", as_json=as_json)

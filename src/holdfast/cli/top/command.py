@@ -8,13 +8,13 @@ import typer
 from holdfast.cli.opening import AsJson, StoreUrl, connected
 from holdfast.cli.queue.messages import line
 from holdfast.cli.showing import shown
-from holdfast.cli.top.picture import Picture, QueueRow, take_picture
+from holdfast.cli.top.picture import Picture, QueueRow, Rates, take_picture
 from holdfast.wording import counted, seconds
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-QUEUE_HEADS: Final = ("queue", "ready", "delayed", "leased", "buffered", "dead", "oldest ready", "workers")
+QUEUE_HEADS: Final = ("queue", "ready", "delayed", "leased", "buffered", "dead", "oldest ready", "put/s", "done/s", "failed", "workers")
 WORKER_HEADS: Final = ("worker", "state", "running", "done", "failed", "queues")
 
 
@@ -28,12 +28,14 @@ def top(
 ) -> None:
     """Show queues and workers, those queues first that wait longest, until Ctrl-C.
 
+    Of the first 50 queues it shows what was put and done per second in the last minute, and the share of claims that failed.
     With --json it prints one object per look; for a script add --once.
     """
     with connected(url) as client:
+        rates = Rates(client)
         if once or as_json:
             while True:
-                picture = take_picture(client, prefix)
+                picture = take_picture(client, prefix, rates)
                 typer.echo(line(picture) if as_json else as_text(picture))
                 if once:
                     return
@@ -43,7 +45,7 @@ def top(
 
         with Live(console=Console(), screen=True, auto_refresh=False) as live:
             while True:
-                live.update(as_table(take_picture(client, prefix), live.console.height), refresh=True)
+                live.update(as_table(take_picture(client, prefix, rates), live.console.height), refresh=True)
                 time.sleep(interval_s)
 
 
@@ -85,7 +87,9 @@ def queue_rows(picture: Picture) -> list[tuple[str, ...]]:
 def _row(row: QueueRow) -> tuple[str, ...]:
     oldest = "" if row.oldest_ready_s is None else seconds(row.oldest_ready_s)
     numbers = (row.ready, row.delayed, row.leased, row.buffered, row.dead)
-    return (row.name, *(f"{number:,}" for number in numbers), oldest, str(row.workers))
+    rates = ("" if rate is None else f"{rate:,.1f}" for rate in (row.put_per_s, row.done_per_s))
+    failed = "" if row.failed_share is None else f"{row.failed_share:.1%}"
+    return (row.name, *(f"{number:,}" for number in numbers), oldest, *rates, failed, str(row.workers))
 
 
 def worker_rows(picture: Picture) -> list[tuple[str, ...]]:
