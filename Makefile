@@ -26,7 +26,8 @@ help:  ## this list
 demo: $(VENV)/.cli-$(VERSION)  ## a live show: workers are killed and paused, and no message is lost
 	$(BIN)/holdfast demo
 
-test: check docs browser dashboard  ## everything CI runs: the static checks, the docs, the tests
+test:  ## everything CI runs: the static checks, the docs, the tests
+	$(MAKE) --no-print-directory -j 2 check docs browser dashboard
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadgroup
 
 check: $(VENV)/.dev-$(VERSION)  ## format, lint, types, import contracts, generated code

@@ -26,6 +26,12 @@ hypothesis.settings.register_profile("holdfast", deadline=None)
 hypothesis.settings.load_profile("holdfast")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: much of a test is waiting for servers, other processes and the browser."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection() -> None:
     """Begin no collection of garbage while the tests are found: nothing of it is garbage."""
     gc.disable()
