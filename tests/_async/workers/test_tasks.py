@@ -12,7 +12,7 @@ from holdfast._async.handles.tasks import AsyncTasks
 from holdfast._async.handles.worker import STOPPED, AsyncWorker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
-from holdfast.workers.handlers import handler
+from holdfast.workers.handlers import judgement
 from holdfast.workers.handlers.outcomes import Outcome
 
 pytestmark = pytest.mark.anyio
@@ -128,7 +128,7 @@ async def test_a_job_of_an_unknown_task_is_given_back_unburnt(client: ControlPla
 async def test_a_give_back_that_counts_as_a_failure_would_lose_the_job(
     client: ControlPlaneClient, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handler, "unknown", lambda error, message: Outcome("failed", error=str(error), delay_s=0.5))
+    monkeypatch.setattr(judgement, "unknown", lambda error, message: Outcome("failed", error=str(error), delay_s=0.5))
     with pytest.raises(ValueError, match="not enough values"):
         await unknown_job(client, clock)
     assert (await only(client, "dead")).failures == 3
