@@ -12,6 +12,7 @@ from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
 from holdfast.client import ControlPlaneClient
 from holdfast.commands import Together
+from holdfast.errors import Closed
 from holdfast.schedules.definition import entry_for
 from holdfast.schedules.entries import due
 from holdfast.schedules.rules import SECOND
@@ -78,6 +79,28 @@ def test_many_workers_cost_about_one_write_for_each_run(schedules: int, workers:
     assert Queue.from_name("jobs", client=client).length() == schedules
     assert len(writes) <= 1.2 * schedules
     client.close()
+
+
+def test_each_wakes_at_its_own_turn_whoever_else_waits() -> None:
+    clock = FakeClock()
+    store = MemoryStore(clock=clock)
+    Schedule("beat", "every 60 s", ("jobs", 1), client=ControlPlaneClient.on(store)).save()
+    waits: dict[str, float] = {}
+    for name in ("one", "two", "three"):
+
+        def waited(_: Any, timeout_s: float, due_in_s: float | None, __: float | None, name: str = name) -> None:
+            assert timeout_s == due_in_s, "a due moment alone wakes one of those who wait in this process"
+            waits[name] = timeout_s
+            raise Closed
+
+        detour = Detour(store, store.execute)
+        detour.wait = waited
+        ticker = Ticker(detour, name)
+        ticker._peers = (time.monotonic() + 3600.0, Peers(name, frozenset({"one", "two", "three"})))
+        ticker.run()
+    first_s = min(waits.values())
+    assert sorted(wait_s - first_s for wait_s in waits.values()) == pytest.approx([0.0, 1.0, 2.0])
+    store.close()
 
 
 def side_by_side(source: str | None) -> tuple[int, list[int]]:

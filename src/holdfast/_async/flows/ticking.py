@@ -4,6 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -35,6 +36,20 @@ SEEN_US = 300 * SECOND
 _log = logging.getLogger("holdfast.schedules")
 
 
+class Look(NamedTuple):
+    """When to look at a schedule again."""
+
+    revision: int
+    """As which it was looked at last; 0 if it is to be looked at again once it was read."""
+    at: int | None
+    """None is never, unless it is changed."""
+    is_run: bool = False
+    """Whether that is when it runs: then each process has its turn."""
+
+
+NEVER_LOOKED = Look(0, None)
+
+
 class AsyncTicker:
     """Puts what is due until it is told to stop, from any thread. `declared` are the schedules that the code of this process has."""
 
@@ -44,8 +59,7 @@ class AsyncTicker:
         self._declared = declared or {}
         self._bell = Bell()
         self._book = AsyncScheduleBook(store)
-        # By name: the revision that was looked at last, and when it runs next.
-        self._next: dict[str, tuple[int, int | None]] = {}
+        self._next: dict[str, Look] = {}
         self._peers: tuple[float, Peers] = (-math.inf, Peers(me))
 
     def stop(self) -> None:
@@ -62,8 +76,9 @@ class AsyncTicker:
                     read_at, is_stale = time.monotonic(), False
                 try:
                     turn = await self._turn(is_fresh=is_fresh)
-                    quiet_s = max(0.0, read_at + QUIET_S - time.monotonic())
-                    await self._store.wait(mark, quiet_s if is_stale else math.inf, turn, POLL_S)
+                    quiet_s = max(0.0, read_at + QUIET_S - time.monotonic()) if is_stale else math.inf
+                    # A due moment wakes one of those who wait on a topic; here each has a turn of its own, so it is a time-out, too.
+                    await self._store.wait(mark, quiet_s if turn is None else min(quiet_s, turn), turn, POLL_S)
                     is_stale = True
                 except NotAllowed as error:
                     _log.debug("this process puts no runs of schedules: %s", error)
@@ -92,68 +107,71 @@ class AsyncTicker:
             known = await self._book.read()
         for name in self._next.keys() - known.keys():
             del self._next[name]
-        moments: list[int] = []
         for stored in list(known.values()):
             try:
-                moment = await self._look(stored, now)
+                await self._look(stored, now)
             except ValueError as error:
+                self._next.pop(stored.name, None)
                 _log.error("schedule %s cannot be run, and is passed over: %s", stored.name, error)
-                continue
-            moments += [] if moment is None else [moment]
-        return max(0.0, (min(moments) - now) / SECOND) if moments else None
+        return self._wakes_in(now)
 
     def _wakes_in(self, now: int) -> float | None:
         """After how many seconds there may be something to put, by what was read last."""
-        _, peers = self._peers
-        later = ((name, first) for name, (_, first) in self._next.items() if first is not None)
-        moments = [first if first > now else peers.turn_at(name, first) for name, first in later]
+        moments = self._moments(now)
         return max(0.0, (min(moments) - now) / SECOND) if moments else None
 
     def _has_work(self, now: int) -> bool:
         """Whether, by what was read last, a run is due that this process is to put."""
-        _, peers = self._peers
-        due_now = ((name, first) for name, (_, first) in self._next.items() if first is not None and first <= now)
-        return any(now >= peers.turn_at(name, first) for name, first in due_now)
+        return any(moment <= now for moment in self._moments(now))
+
+    def _moments(self, now: int) -> list[int]:
+        """When to look at each schedule: at a run whose turns are not known yet, or at the turn of this process."""
+        read_at, peers = self._peers
+        known_until = now + (read_at + PEERS_S - time.monotonic()) * SECOND
+        looks = ((name, look.at, look.is_run) for name, look in self._next.items())
+        return [
+            peers.turn_at(name, at) if is_run and (at <= now or at < known_until) else at for name, at, is_run in looks if at is not None
+        ]
 
     async def _look(self, stored: Stored, now: int) -> int | None:
         """Put what is due of one schedule; return when to look at it again."""
         entry = stored.entry
         if entry.is_orphan(now):
+            self._next.pop(stored.name, None)
             if now - (entry.seen_at or 0) > REMOVED_US:
                 await remove(self._store, stored)
             return None
-        revision, first = self._next.get(stored.name, (0, None))
-        if revision == stored.revision and entry.last <= now and (first is None or first > now):
-            return first
+        look = self._next.get(stored.name, NEVER_LOOKED)
+        if look.revision == stored.revision and entry.last <= now and (look.at is None or look.at > now):
+            return look.at
         found = due(entry, now)
         if found is not None:
-            moment = await self._put(stored, found, now)
-            self._next[stored.name] = 0, moment  # No revision: it is looked at again once that was read.
-            return moment
-        first = None if entry.paused is not None else entry.next_run(max(entry.last, 0))
-        self._next[stored.name] = stored.revision, first
-        return first
+            look = await self._put(stored, found, now)
+        else:
+            look = Look(stored.revision, None if entry.paused is not None else entry.next_run(max(entry.last, 0)), is_run=True)
+        self._next[stored.name] = look
+        return look.at
 
-    async def _put(self, stored: Stored, found: Due, now: int) -> int | None:
+    async def _put(self, stored: Stored, found: Due, now: int) -> Look:
         """Put these runs, unless it is another's turn; return when to look at the schedule again."""
         if found.entry.restarted_at == now:
             _log.warning("schedule %s starts again: the clock was set back, and its last run lies ahead of it", stored.name)
         turn_at = (await self._living()).turn_at(stored.name, found.runs[-1]) if found.runs else now
         if now < turn_at:
-            return turn_at
+            return Look(0, turn_at)
         try:
             put = await put_due(self._store, stored, found)
         except Refused:
-            return 0  # Another one was faster, or it was edited: look at once.
+            return Look(0, 0)  # Another one was faster, or it was edited: look at once.
         except NotAllowed as error:
             _log.debug("schedule %s is left to others: %s", stored.name, error)
-            return None
+            return Look(0, None)
         except QueueFull as error:
             _log.warning("schedule %s waits with its run of %s: %s", stored.name, shown(found.runs[-1]), error)
-            return now + round(AGAIN_S * SECOND)
+            return Look(0, now + round(AGAIN_S * SECOND))
         if put:
             _log.info("schedule %s put its run of %s into queue %r", stored.name, shown(found.runs[-1]), found.entry.queue)
-        return found.entry.next_run(found.entry.last)
+        return Look(0, found.entry.next_run(found.entry.last), is_run=True)
 
     async def _living(self) -> Peers:
         """The processes that put runs of schedules, as of lately."""
