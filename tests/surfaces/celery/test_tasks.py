@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Queue, Schedule
+from holdfast import Job, Queue, Schedule, Throttle, current_job
 from holdfast.surfaces.celery import AsyncResult, Celery, shared_task, signature
 from holdfast.surfaces.celery.exceptions import MaxRetriesExceededError, Reject
 from holdfast.surfaces.celery.schedules import crontab, schedule
@@ -82,6 +82,25 @@ def test_a_rejected_task_is_a_dead_letter(celery: Celery) -> None:
     result = send.delay()
     work(celery)
     assert result.state == "FAILURE"
+
+
+def test_a_task_that_throttles_or_waits_has_not_failed(celery: Celery) -> None:
+    @celery.task
+    def ask() -> Any:
+        job = current_job()
+        assert job is not None
+        return job.wait("answer")
+
+    @celery.task(queue="slow")
+    def slow() -> None:
+        raise Throttle(3600.0)
+
+    asked, throttled = ask.delay(), slow.delay()
+    celery.holdfast.run(until_empty=True, signals=False)
+    assert (asked.state, throttled.state) == ("STARTED", "PENDING")
+    Job("celery", asked.id, client=celery.client).send("answer", "yes")
+    work(celery)
+    assert asked.get(timeout=5) == "yes"
 
 
 def test_options_of_a_call_are_those_of_the_message(celery: Celery) -> None:

@@ -15,7 +15,8 @@ from holdfast.surfaces.celery.refusals import JSON_ONLY, only, refuse_unknown, r
 from holdfast.surfaces.celery.results import AsyncResult, EagerResult
 from holdfast.surfaces.celery.signatures import Signature
 from holdfast.workers.handlers.jobs import JobContext, current_job
-from holdfast.workers.handlers.outcomes import Bury, Snooze
+from holdfast.workers.handlers.judgement import judged
+from holdfast.workers.handlers.outcomes import Bury
 from holdfast.workers.handlers.outcomes import Retry as TryAgain
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ CALLS = (
     *("countdown", "eta", "expires", "priority", "queue", "task_id", "serializer"),
     *("ignore_result", "soft_time_limit", "time_limit"),
 )
+ENDED = ("failed", "buried")
+"""How a run ends in which the task failed; others snooze, throttle, were cancelled or lost."""
+
 DEFAULT_RETRY_S = 180.0
 LONGEST_RETRY_S = 600.0
 
@@ -229,10 +233,12 @@ class Task:
             return self(*args, **kwargs)
         except Retry as again:
             raise TryAgain(str(again), delay_s=again.delay_s) from again
-        except (Bury, Snooze, TryAgain):
+        except (Bury, TryAgain):
             raise
         except Exception as error:
             job.check()  # It may have been told to end.
+            if judged(error, job).how not in ENDED:
+                raise
             is_retried = isinstance(error, self.options.autoretry_for) and not isinstance(error, self.options.dont_autoretry_for)
             if is_retried and self._may_retry(job.message.failures):
                 raise TryAgain(f"{type(error).__name__}: {error}", delay_s=self.options.delay_s(job.message.failures)) from error
