@@ -159,6 +159,7 @@ def cases() -> Iterator[Case]:
     yield from (Case(ending, field, told, ("messages", 0, "history", 0)) for field in RECORDS[Ending])
     for state, cursor in CURSORS.items():
         yield Case(Browse("q", state=state), cursor, lambda whole: whole)
+        yield Case(Move("q", "gone", state=state), cursor, lambda whole: whole)
 
 
 CASES = {f"{number}-{case}": case for number, case in enumerate(cases())}

@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from holdfast.codec import JSON, Codec, decode_key
 from holdfast.codec.metadata import read_metadata
-from holdfast.commands.moving import cursor
+from holdfast.commands.filtered import cursor
 from holdfast.records import Message
 from holdfast.results import MISSING, Missing, QueueMessage, wall_time
 

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from holdfast import records
 from holdfast.codec import metadata
 from holdfast.codec.fields import JsonObject, Text, Whole
-from holdfast.commands import ALL, Claimed, Filter, copying, endings, events, hints, placement, putting, settling
+from holdfast.commands import ALL, Claimed, copying, endings, events, hints, placement, putting, settling
 from holdfast.commands.change import Change
 from holdfast.commands.claiming import Claim, ClaimPlan
 from holdfast.commands.dicts import Write
 from holdfast.commands.endings import Budget, Endings
 from holdfast.commands.fences import LowerFences
 from holdfast.commands.leases import Acquire, LeaseName, Release
-from holdfast.commands.moving import Count, Move
+from holdfast.commands.moving import Move
 from holdfast.commands.objects import Names
 from holdfast.commands.placement import Placement
 from holdfast.commands.putting import Put
@@ -46,7 +46,7 @@ def by_token_alone(_: Any, tx: Any, receipts: Any) -> Any:
 
 def with_the_held(original: Any, tx: Any, queue: str, *rest: Any) -> Any:
     line = original(tx, queue, *rest)
-    held = [message for message in tx.browse(queue, "leased", Filter(), None, 100) if message.held_at(tx.now)]
+    held = [message for message in tx.browse(queue, "leased", None, 100) if message.held_at(tx.now)]
     return replace(line, heads=[*line.heads, *held])
 
 
@@ -196,9 +196,6 @@ async def whatever_is_cancelled(original: Any, face: Any, command: Any) -> Any:
 
 MUTANTS = [
     Mutant("lists all with the prefix", Names, "check", everything_with_the_prefix, "test_one_queue_is_asked_for_by_its_exact_name"),
-    Mutant(
-        "counts all", Count, "_walked", lambda _, count, tx: tx.tally(count.queue), "test_what_a_filter_finds_is_counted_in_every_state"
-    ),
     Mutant("leaves the default of a lease", Acquire, "undo", only_the_lease, "test_taking_back_a_lease_takes_back_the_default_it_stored"),
     Mutant(
         "deletes what was there before a lease that it takes back",

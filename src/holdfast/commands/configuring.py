@@ -34,7 +34,7 @@ from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.rebuilding import NO_POLICY, REBUILT, check_rebuild, count_claims, rebuild, refuse_too_many
 from holdfast.commands.refusal_errors import policies_clash
 from holdfast.commands.topics import TOPICS, queue_topic, room_topic
-from holdfast.commands.transaction import Draft, Filter, Transaction
+from holdfast.commands.transaction import Draft, Transaction
 from holdfast.policy_records import NO_SETTINGS, GroupDead, GroupMode, Kind, Lane, LateTo, Order, Policy, Settings
 from holdfast.rates import Rate
 from holdfast.records import Message, moment_in
@@ -220,7 +220,7 @@ def check_group(tx: Transaction, command: Configure, group: str, settings: Setti
 
 
 def _claimed_in(tx: Transaction, queue: str, group: str) -> Iterator[Message]:
-    return iter(tx.browse(queue, "leased", Filter(group=group), None, ALL))
+    return (message for message in tx.browse(queue, "leased", None, ALL) if (message.group or "") == group)
 
 
 def configure_group(tx: Transaction, command: Configure, group: str, settings: Settings, *, is_new: bool) -> Settings:

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from holdfast.commands.transaction import Filter, Transaction
+from holdfast.commands.transaction import Transaction
 from holdfast.policy_records import KEPT_WHEN_DONE
 from holdfast.records import Message, moment_in
 
@@ -27,7 +27,7 @@ def forget_done(tx: Transaction, queue: str, limit: int) -> int:
     settings = tx.settings("queue", queue)
     keep_s = None if settings is None or settings.policy is None else settings.policy.keep_done_s
     before = tx.now if keep_s is None else tx.now - moment_in(keep_s)
-    done = tx.browse(queue, "done", Filter(), None, limit)
+    done = tx.browse(queue, "done", None, limit, values=False)
     old = [message for message in done if message.ended_at is not None and message.ended_at <= before]
     tx.remove(old)
     return len(old)

@@ -26,10 +26,10 @@ from holdfast.commands.argument_checks import STATES, check_choice
 from holdfast.commands.claim_line import with_values
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize, resume_groups, taken_ids
-from holdfast.commands.hints import ALL
+from holdfast.commands.filtered import EVERY, LOOKED_AT, Walk, chosen, page_of
 from holdfast.commands.lanes import follow, lined, unlined
 from holdfast.commands.names import Renamer, Verb, renamed
-from holdfast.commands.stats import Stats, Tally, tally_of
+from holdfast.commands.stats import Place, Stats, tally_of
 from holdfast.commands.transaction import Cursor, Draft, Filter, Transaction
 from holdfast.records import ERROR_CHARACTERS, Message, State, moment_in
 
@@ -100,9 +100,8 @@ class Browse(Command[Browsed], frozen=True):
             return self._named(tx, tx.messages(self.queue, self.ids, values=True))
         if self.keys is not None:
             return self._named(tx, self._keyed(tx, self.keys))
-        page = tx.allowance.fitting(tx.browse(self.queue, self.state, self.which, self.after, self.limit))
-        has_more = len(page) == self.limit or tx.allowance.is_cut
-        return Browsed(page, cursor(page[-1]) if has_more else None, tx.latest(), tx.now)
+        page, after = page_of(tx, self)
+        return Browsed(page, after, tx.latest(), tx.now)
 
     def _named(self, tx: Transaction, messages: Iterable[Message]) -> Browsed:
         found = tx.allowance.fitting(messages)
@@ -119,27 +118,15 @@ class Browse(Command[Browsed], frozen=True):
 
 
 def walked(limit: int, which: Filter, limits: Limits) -> int:
-    """What a page of one state counts for: to find what a filter leaves, all of it may be looked at."""
-    return check_batch(limit if which == Filter() else max(limit, COUNTED), 0, limits)
-
-
-def cursor(message: Message) -> Cursor:
-    """Where a message stands in the order of its state."""
-    match message.state:
-        case "ready":
-            return message.order
-        case "leased":
-            return (message.until, message.n)
-        case "dead":
-            return (message.dead_at or 0, message.n)
-        case "buffered":
-            return (message.key or "", message.n)
-        case "done":
-            return (message.ended_at or 0, message.n)
+    """What a page of one state counts for: to find what a filter leaves, so many are looked at."""
+    return check_batch(limit if which == EVERY else max(limit, LOOKED_AT), 0, limits)
 
 
 class Count(Command[Stats], frozen=True):
-    """Sizes, ages and holders of a queue. A message whose lease has ended counts as ready."""
+    """Sizes, ages and holders of a queue. A message whose lease has ended counts as ready.
+
+    With a filter at most 1,000 messages are looked at: `Stats.after` is where to go on.
+    """
 
     verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
@@ -147,9 +134,14 @@ class Count(Command[Stats], frozen=True):
 
     queue: str
     which: Filter = Filter()
+    after: Place | None = None
+    """Where to go on counting what a filter finds."""
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
+        if self.after is not None:
+            check_choice(self.after.state, STATES, "the state of after")
+            force_setattr(self, "after", replace(self.after, cursor=CURSORS[self.after.state].check(self.after.cursor)))
 
     def named(self, names: Renamer) -> Self:
         return renamed(self, queue=names.object("queue", self.queue, self.verb))
@@ -159,11 +151,12 @@ class Count(Command[Stats], frozen=True):
         return COUNTED
 
     def check(self, tx: Transaction) -> Stats:
-        return (tx.tally(self.queue) if self.which == Filter() else self._walked(tx)).stats(tx.now)
-
-    def _walked(self, tx: Transaction) -> Tally:
-        """By looking at every message: stores keep no counts of what a filter finds."""
-        return tally_of((message for state in STATES for message in tx.browse(self.queue, state, self.which, None, ALL)), tx.now)
+        if self.which == EVERY:
+            return tx.tally(self.queue).stats(tx.now)
+        # Stores keep no counts of what a filter finds.
+        walk = Walk(tx, self.queue, self.which)
+        tally = tally_of(walk.found_behind(self.after), tx.now)
+        return tally.stats(tx.now, walk.place)
 
     def write(self, tx: Transaction, plan: Stats) -> Stats:
         del tx
@@ -176,10 +169,14 @@ class Moved(Struct, frozen=True, gc=False, omit_defaults=True):
     ids: list[str]
     kept: dict[str, Taken] = {}
     """By id what was taken where they would have gone: their `key` by another message, or their `id`."""
+    after: Cursor | None = None
+    """Where to go on, where there may be more of those that were not named by their ids."""
 
 
 class Move(Command[Moved], frozen=True):
     """Redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter; claimed ones stay.
+
+    With a filter at most 1,000 messages are looked at: `Moved.after` is where to go on.
 
     A redrive leaves a message where it is while another one of its key is alive there. `due` ends the delay of ready messages, named by
     their ids, and changes nothing else of them; all others stay as they are.
@@ -201,12 +198,13 @@ class Move(Command[Moved], frozen=True):
     spacing_s: float = 0.0
     """So much later each than the one before: a redrive at a rate."""
     error: str | None = None
+    after: Cursor | None = None
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
         check_choice(self.to, MOVES, "to")
         check_choice(self.state, STATES, "state")
-        check_fields(self, self.checked)
+        check_fields(self, (*self.checked, CURSORS[self.state]))
         if self.to_queue is not None:
             check_name(self.to_queue, "queue")
             if self.to != "ready":
@@ -239,10 +237,14 @@ class Move(Command[Moved], frozen=True):
         if self.to == "due":
             named = tx.messages(self.queue, list(dict.fromkeys(self.ids or ())))
             return MovePlan([message for message in named if message.state == "ready" and message.position > tx.now])
-        if self.ids is None:
-            found = tx.browse(self.queue, self.state, self.which, None, self.limit)
-        else:
-            found = tx.messages(self.queue, list(dict.fromkeys(self.ids)), values=True)
+        if self.ids is not None:
+            return self._plan(tx, tx.messages(self.queue, list(dict.fromkeys(self.ids)), values=True))
+        found, place = chosen(tx, self)
+        plan = self._plan(tx, found)
+        plan.place = place
+        return plan
+
+    def _plan(self, tx: Transaction, found: Iterable[Message]) -> "MovePlan":
         free = [message for message in found if not message.held_at(tx.now)]
         if self.to == "gone":
             return MovePlan(free)
@@ -277,7 +279,7 @@ class Move(Command[Moved], frozen=True):
 
     def write(self, tx: Transaction, plan: "MovePlan") -> Moved:
         if not plan.messages:
-            return Moved([], plan.kept)
+            return Moved([], plan.kept, plan.place)
         drafts = [event(self.queue, "moved", plan.messages, to=self.to)]
         was_ready = sum(message.state == "ready" for message in plan.messages)
         entered: list[Message] = []
@@ -305,7 +307,7 @@ class Move(Command[Moved], frozen=True):
             drafts += plan.endings.drafts()
         tx.append(drafts)
         follow(tx, plan.messages, entered)
-        return Moved([message.id for message in plan.messages], plan.kept)
+        return Moved([message.id for message in plan.messages], plan.kept, plan.place)
 
     def _write_redrive(self, tx: Transaction, messages: list[Message], was_ready: int) -> list[Draft]:
         target = self.to_queue or self.queue
@@ -323,3 +325,4 @@ class MovePlan(Struct):
     after: list[Message] = []
     kept: dict[str, Taken] = {}
     endings: Endings | None = None
+    place: Cursor | None = None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.commands.hints import ALL
 from holdfast.commands.lanes import lane_of, limit_of, lined, refreshed, save_refreshed, unlined
 from holdfast.commands.refusal_errors import too_many_messages
-from holdfast.commands.transaction import Filter, Transaction
+from holdfast.commands.transaction import Transaction
 from holdfast.policy_records import KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, Lane, Policy, Settings
 from holdfast.records import Message
 
@@ -61,7 +61,7 @@ def rebuild(tx: Transaction, before: Policy | None, settings: Settings) -> Setti
         _line_up(tx, queue, policy)
     elif not counts_claims(before, policy):
         return settings
-    leased = list(tx.browse(queue, "leased", Filter(), None, ALL))
+    leased = list(tx.browse(queue, "leased", None, ALL))
     names = {message.lane for message in leased if message.lane is not None} if policy.groups is not None else set[str]()
     lanes = tx.lanes(queue, names)
     count_claims(tx, policy, leased, [lanes.get(name) or Lane(queue, name) for name in sorted(names)])
@@ -81,10 +81,10 @@ def count_claims(tx: Transaction, policy: Policy, leased: Sequence[Message], lan
 
 def _line_up(tx: Transaction, queue: str, policy: Policy) -> None:
     """Give every living message a new place."""
-    ready = [lined(unlined(message), policy, tx.now) for message in tx.browse(queue, "ready", Filter(), None, ALL)]
-    leased = [lined(unlined(message), policy, tx.now) for message in tx.browse(queue, "leased", Filter(), None, ALL)]
+    ready = [lined(unlined(message), policy, tx.now) for message in tx.browse(queue, "ready", None, ALL)]
+    leased = [lined(unlined(message), policy, tx.now) for message in tx.browse(queue, "leased", None, ALL)]
     leased = [replace(message, tied=message.tied & ~SLOT_OF_GROUP) for message in leased]
-    buffered = tx.browse(queue, "buffered", Filter(), None, ALL)
+    buffered = tx.browse(queue, "buffered", None, ALL)
     copies = [replace(unlined(message), lane=lane_of(message, policy)) for message in buffered]
     tx.save([*ready, *leased, *copies])
     known = {lane.name: replace(lane, live=0, turn=0, place=0) for lane in tx.find_lanes(queue, "name", ALL)}

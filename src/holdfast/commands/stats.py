@@ -6,13 +6,20 @@ from typing import Final
 
 from msgspec import Struct
 
-from holdfast.records import NEVER, Message, seconds_in
+from holdfast.records import NEVER, Message, State, seconds_in
 
 HELD_SEEN: Final = 1_000
 """So many claims are looked at for who holds them and since when."""
 
 PART_SEEN: Final = 100
 """So many are counted in turn of what is due and of what is not, then ten times as many, until one of them has no more."""
+
+
+class Place(Struct, frozen=True, gc=False):
+    """Behind a message of a queue: its state, and where it stands in the order of that."""
+
+    state: State
+    cursor: tuple[int | str, ...]
 
 
 class Stats(Struct, frozen=True, gc=False):
@@ -34,10 +41,35 @@ class Stats(Struct, frozen=True, gc=False):
     """
     done: int = 0
     """Those that are kept for a while after they were done; no part of the total."""
+    after: Place | None = None
+    """Where to go on counting what a filter finds: there are at least so many. `Queue.stats` goes on by itself."""
 
     @property
     def total(self) -> int:
         return self.ready + self.delayed + self.buffered + self.leased + self.dead
+
+    def joined(self, more: "Stats") -> "Stats":
+        """With those that were counted behind these."""
+        leased = self.leased + more.leased
+        held_s = self.leased * (self.average_leased_s or 0.0) + more.leased * (more.average_leased_s or 0.0)
+        return Stats(
+            ready=self.ready + more.ready,
+            delayed=self.delayed + more.delayed,
+            buffered=self.buffered + more.buffered,
+            leased=leased,
+            dead=self.dead + more.dead,
+            oldest_ready_s=_older(self.oldest_ready_s, more.oldest_ready_s),
+            oldest_leased_s=_older(self.oldest_leased_s, more.oldest_leased_s),
+            average_leased_s=held_s / leased if leased else None,
+            oldest_dead_s=_older(self.oldest_dead_s, more.oldest_dead_s),
+            holders=dict(Counter(self.holders) + Counter(more.holders)),
+            done=self.done + more.done,
+            after=more.after,
+        )
+
+
+def _older(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else max(one, other)
 
 
 class Tally(Struct, frozen=True, gc=False):
@@ -61,7 +93,7 @@ class Tally(Struct, frozen=True, gc=False):
     holders: dict[str, int] = {}
     done: int = 0
 
-    def stats(self, now: int) -> Stats:
+    def stats(self, now: int, after: Place | None = None) -> Stats:
         """The same as people ask for it: what is not held counts as ready, and moments are ages."""
         return Stats(
             ready=self.ready - self.delayed + self.ended,
@@ -75,6 +107,7 @@ class Tally(Struct, frozen=True, gc=False):
             oldest_dead_s=None if self.first_dead_at is None else seconds_in(now - self.first_dead_at),
             holders=self.holders,
             done=self.done,
+            after=after,
         )
 
 

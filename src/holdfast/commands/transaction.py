@@ -162,8 +162,11 @@ class QueueTransaction(Protocol):
         """Where the line of one priority begins; late messages may be passed over."""
         ...
 
-    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> Iterable[Message]:
-        """Messages of one state, read as they are asked for: ready as claimed, leased by lease end, dead by burial, buffered by key."""
+    def browse(self, queue: str, state: State, after: Cursor | None, limit: int, *, values: bool = True) -> Iterable[Message]:
+        """Messages of one state, read as they are asked for: ready as claimed, leased by lease end, dead by burial, buffered by key.
+
+        Without `values` a store may leave out those of its choice.
+        """
         ...
 
     def tally(self, queue: str) -> Tally: ...

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.commands import Browse, Count, Counts, Filter, Leases, Length, Look, Names, Read
+from holdfast.commands.stats import Place
 from holdfast.commands.together import Step
 from holdfast.commands.transaction import Cursor
 from holdfast.records import State
@@ -49,7 +50,9 @@ def cursor(world: "World", state: State) -> Cursor:
 
 
 def count(world: "World") -> Count:
-    return Count(world.chance.choice(QUEUES), world.chance.choice(FILTERS))
+    chance = world.chance
+    state = chance.choice(LINED)
+    return Count(chance.choice(QUEUES), chance.choice(FILTERS), Place(state, cursor(world, state)) if chance.random() < 0.3 else None)
 
 
 def counts(world: "World") -> Counts:

@@ -26,11 +26,11 @@ from holdfast.commands import (
     Write,
 )
 from holdfast.commands.acquired import Acquired
-from holdfast.records import Receipt, ReturnTo
+from holdfast.records import Receipt, ReturnTo, State
 from holdfast.testing.clock import START_US
 from holdfast.testing.random_items import KEYS, item, plain_item
 from holdfast.testing.random_leases import DICTS, SHARED, acquire, break_lease, release, renew, resize, share
-from holdfast.testing.random_reads import FILTERS, look_around
+from holdfast.testing.random_reads import FILTERS, cursor, look_around
 
 QUEUES = ("one", "two")
 GRAVE = "graves"
@@ -174,11 +174,13 @@ def move(world: World) -> Move:
     to: Any = chance.choice(("ready", "ready", "dead", "gone"))
     if chance.random() < 0.3:
         return Move(chance.choice((*QUEUES, *QUEUES, GRAVE)), "due", ids=chance.sample(world.ids[-20:], min(8, len(world.ids))))
+    state: State = chance.choice(("dead", "dead", "ready", "leased", "buffered"))
     return Move(
         chance.choice((*QUEUES, GRAVE, "morgue")),
         to,
         ids=chance.sample(world.ids, min(3, len(world.ids))) if chance.random() < 0.4 else None,
-        state=chance.choice(("dead", "dead", "ready", "leased", "buffered")),
+        state=state,
+        after=cursor(world, state) if chance.random() < 0.2 else None,
         which=chance.choice(FILTERS),
         limit=chance.choice((1, 3, 1_000)),
         to_queue=chance.choice((None, "one")) if to == "ready" else None,

@@ -12,7 +12,7 @@ from holdfast.commands import (
     Count,
     Settle,
 )
-from holdfast.commands.moving import cursor
+from holdfast.commands.filtered import cursor
 from holdfast.records import Message
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.memory.queue import EMPTY

@@ -1,9 +1,11 @@
-"""Reads the messages of a queue page by page, and moves many of them."""
+"""Reads and counts the messages of a queue page by page, and moves many of them."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from holdfast.commands import Browse, Browsed, Filter, Move, Moved, Settle
-from holdfast.records import State
+from msgspec.structs import replace
+
+from holdfast.commands import Browse, Browsed, Count, Filter, Move, Moved, Settle, Stats
+from holdfast.records import Message, State
 from holdfast.stores import AsyncStore
 
 OnProgress = Callable[[int], object]
@@ -20,6 +22,43 @@ async def pages(store: AsyncStore, queue: str, state: State, which: Filter = EVE
     while page.after is not None:
         page = await store.execute(Browse(queue, state=state, which=which, after=page.after, limit=PAGE))
         yield page
+
+
+async def find(store: AsyncStore, command: Browse) -> list[Browsed]:
+    """The pages with the first messages, as many as the command's limit, each of which looks at a part of the queue."""
+    found = [await store.execute(command)]
+    left = command.limit - len(found[0].messages)
+    while found[-1].after is not None and left > 0:
+        found.append(await store.execute(replace(command, after=found[-1].after, limit=left)))
+        left -= len(found[-1].messages)
+    return found
+
+
+async def find_messages(store: AsyncStore, command: Browse) -> list[Message]:
+    """The first messages, as many as the command's limit."""
+    return [message for page in await find(store, command) for message in page.messages]
+
+
+async def first_due(store: AsyncStore, queue: str) -> tuple[Message, int] | None:
+    """The first message that is ready and due, and the moment; what is not due costs a few pages more."""
+    command = Browse(queue, limit=1)
+    while True:
+        page = await store.execute(command)
+        due = next((message for message in page.messages if message.position <= page.now and not message.is_late(page.now)), None)
+        if due is not None:
+            return due, page.now
+        if page.after is None:
+            return None
+        command = replace(command, after=page.after, limit=min(10 * command.limit, PAGE))
+
+
+async def count(store: AsyncStore, queue: str, which: Filter = EVERY) -> Stats:
+    """The sizes, ages and holders of a queue, or of what a filter finds in it: a part of the queue at a time."""
+    command = Count(queue, which)
+    stats = await store.execute(command)
+    while stats.after is not None:
+        stats = stats.joined(await store.execute(replace(command, after=stats.after)))
+    return stats
 
 
 async def move_all(store: AsyncStore, move: Move, on_progress: OnProgress | None = None) -> Moved:

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from holdfast._async.flows.browsing import find_messages
 from holdfast._async.flows.job_status import job_status
 from holdfast._async.flows.working.registering import workers
 from holdfast.commands import Browse, Browsed, Filter, Groups, Names
@@ -40,19 +41,19 @@ async def _surroundings(store: AsyncStore, queue: str, message: Message | None) 
         return Surroundings(settings)
     first = Browsed([])
     if message.state == "buffered" and isinstance(message.key, str):
-        first = await store.execute(Browse(queue, state="leased", which=Filter(key_prefix=message.key)))
+        first = await store.execute(Browse(queue, keys=[message.key]))
     policy = settings.policy if settings is not None else None
     if policy is None or policy.groups is None or message.lane is None:
         line = await store.execute(Browse(queue, limit=AHEAD_MOST + 1))
         return Surroundings(settings, first.messages, line.messages)
     same = Filter(group=message.group or "")
-    claimed = await store.execute(Browse(queue, state="leased", which=same, limit=AHEAD_MOST))
-    waiting = await store.execute(Browse(queue, which=same, limit=GROUPS_MOST))
+    claimed = await find_messages(store, Browse(queue, state="leased", which=same, limit=AHEAD_MOST))
+    waiting = await find_messages(store, Browse(queue, which=same, limit=GROUPS_MOST))
     lanes = (await store.execute(Groups(queue, prefix=message.lane, limit=1))).lanes
     lane = lanes[0] if lanes and lanes[0].name == message.lane else Lane(queue, message.lane)
     others = (await store.execute(Groups(queue, limit=GROUPS_MOST + 1))).lanes
     ahead = sum(other.open and (other.turn, other.place, other.name) < (lane.turn, lane.place, lane.name) for other in others)
-    return Surroundings(settings, first.messages, (), lane, claimed.messages, waiting.messages, ahead)
+    return Surroundings(settings, first.messages, (), lane, claimed, waiting, ahead)
 
 
 async def _with_workers(store: AsyncStore, said: Explanation, queue: str, task: str | None) -> Explanation:

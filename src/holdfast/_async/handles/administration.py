@@ -3,8 +3,6 @@
 from collections.abc import AsyncGenerator, Hashable, Iterable
 from typing import Unpack
 
-from msgspec.structs import replace
-
 from holdfast._async.flows import browsing
 from holdfast._async.flows.browsing import OnProgress
 from holdfast._async.flows.explaining import explain_message
@@ -17,7 +15,7 @@ from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
 from holdfast.codec import check_duration
 from holdfast.codec.call_fields import RATE_PER_S
-from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Stats
+from holdfast.commands import Browse, Clear, Configure, Filter, Move, Stats
 from holdfast.log_rates import QueueRates
 from holdfast.presentation import seen
 from holdfast.records import State
@@ -54,10 +52,11 @@ class AsyncQueueAdministration(AsyncQueueGroups):
     async def stats(self, **options: Unpack[FilterOptions]) -> Stats:
         """Sizes, ages and holders at one moment: of all messages, or of those that a filter as in `browse` finds.
 
-        A filter costs by how many messages the queue has.
+        A filter looks at all messages of the queue, 1,000 in a command: in a larger queue they are not counted at one moment, and what
+        changes its state meanwhile may be counted twice or not at all.
         """
         which, where = filter_of("stats", options)
-        return await self._store(**where).execute(Count(self.name, which))
+        return await browsing.count(self._store(**where), self.name, which)
 
     async def rates(self, since_s: float = 300.0, **where: Unpack[Where]) -> QueueRates:
         """Throughput, waits, durations and failures of the last seconds, from the event log.
@@ -73,11 +72,8 @@ class AsyncQueueAdministration(AsyncQueueGroups):
     async def peek(self, **where: Unpack[Where]) -> QueueMessage | None:
         """Look at the first message that is ready and due, without touching it."""
         store = self._store(**where)
-        async for page in browsing.pages(store, self.name, "ready"):
-            due = [message for message in page.messages if message.position <= page.now and not message.is_late(page.now)]
-            if due:
-                return seen(due[0], self._codec, page.now, store.wall_offset_us())
-        return None
+        found = await browsing.first_due(store, self.name)
+        return None if found is None else seen(found[0], self._codec, found[1], store.wall_offset_us())
 
     async def browse(
         self,
@@ -95,14 +91,11 @@ class AsyncQueueAdministration(AsyncQueueGroups):
         group, "" for those without. For the next page give the last message as `after`.
         """
         which, where = filter_of("browse", options)
-        store, found = self._store(**where), list[QueueMessage]()
+        store = self._store(**where)
         command = Browse(self.name, state=state, which=which, after=after.cursor if after else None, limit=limit)
-        while True:
-            page = await store.execute(command)
-            found += self._seen(page, store)
-            if page.after is None or len(found) >= limit:
-                return found
-            command = replace(command, after=page.after, limit=limit - len(found))
+        pages = await browsing.find(store, command)
+        offset_us = store.wall_offset_us()
+        return [seen(message, self._codec, page.now, offset_us) for page in pages for message in page.messages]
 
     async def explain(self, message: str | QueueMessage | ClaimLike, **where: Unpack[Where]) -> Explanation:
         """Say why a message, given itself or by its id, is not running: claimed by whom, delayed until when, dead because of what.
@@ -204,10 +197,6 @@ class AsyncQueueAdministration(AsyncQueueGroups):
     async def _move(self, store: AsyncStore, move: Move, on_progress: OnProgress | None = None) -> QueueResponse:
         moved = await browsing.move_all(store, move, on_progress)
         return QueueResponse(len(moved.ids), kept=moved.kept)
-
-    def _seen(self, page: Browsed, store: AsyncStore) -> list[QueueMessage]:
-        offset_us = store.wall_offset_us()
-        return [seen(message, self._codec, page.now, offset_us) for message in page.messages]
 
 
 def _ids(ids: str | Iterable[str] | None) -> list[str] | None:

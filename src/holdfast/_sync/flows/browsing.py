@@ -1,10 +1,12 @@
 # Generated from src/holdfast/_async/flows/browsing.py by tools/unasync.py; do not edit.
-"""Reads the messages of a queue page by page, and moves many of them."""
+"""Reads and counts the messages of a queue page by page, and moves many of them."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from holdfast.commands import Browse, Browsed, Filter, Move, Moved, Settle
-from holdfast.records import State
+from msgspec.structs import replace
+
+from holdfast.commands import Browse, Browsed, Count, Filter, Move, Moved, Settle, Stats
+from holdfast.records import Message, State
 from holdfast.stores import Store
 
 OnProgress = Callable[[int], object]
@@ -21,6 +23,43 @@ def pages(store: Store, queue: str, state: State, which: Filter = EVERY) -> Iter
     while page.after is not None:
         page = store.execute(Browse(queue, state=state, which=which, after=page.after, limit=PAGE))
         yield page
+
+
+def find(store: Store, command: Browse) -> list[Browsed]:
+    """The pages with the first messages, as many as the command's limit, each of which looks at a part of the queue."""
+    found = [store.execute(command)]
+    left = command.limit - len(found[0].messages)
+    while found[-1].after is not None and left > 0:
+        found.append(store.execute(replace(command, after=found[-1].after, limit=left)))
+        left -= len(found[-1].messages)
+    return found
+
+
+def find_messages(store: Store, command: Browse) -> list[Message]:
+    """The first messages, as many as the command's limit."""
+    return [message for page in find(store, command) for message in page.messages]
+
+
+def first_due(store: Store, queue: str) -> tuple[Message, int] | None:
+    """The first message that is ready and due, and the moment; what is not due costs a few pages more."""
+    command = Browse(queue, limit=1)
+    while True:
+        page = store.execute(command)
+        due = next((message for message in page.messages if message.position <= page.now and not message.is_late(page.now)), None)
+        if due is not None:
+            return due, page.now
+        if page.after is None:
+            return None
+        command = replace(command, after=page.after, limit=min(10 * command.limit, PAGE))
+
+
+def count(store: Store, queue: str, which: Filter = EVERY) -> Stats:
+    """The sizes, ages and holders of a queue, or of what a filter finds in it: a part of the queue at a time."""
+    command = Count(queue, which)
+    stats = store.execute(command)
+    while stats.after is not None:
+        stats = stats.joined(store.execute(replace(command, after=stats.after)))
+    return stats
 
 
 def move_all(store: Store, move: Move, on_progress: OnProgress | None = None) -> Moved:

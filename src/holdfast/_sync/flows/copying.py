@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast._sync.flows.naming import all_named, entries_of, messages_of
 from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Groups, Import, Length, Read, Seal, Survey
 from holdfast.commands.checksums import checksum_of
-from holdfast.commands.moving import cursor
+from holdfast.commands.filtered import cursor
 from holdfast.commands.surveying import Surveyed
 from holdfast.copy_pages import BEGINNING, PAGE, STATES, Page, Place, Record, in_portions, without_fences
 from holdfast.errors import Refused, StoreCorrupted, StoreMoved

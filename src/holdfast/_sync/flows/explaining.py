@@ -3,6 +3,7 @@
 
 from msgspec.structs import replace
 
+from holdfast._sync.flows.browsing import find_messages
 from holdfast._sync.flows.job_status import job_status
 from holdfast._sync.flows.working.registering import workers
 from holdfast.commands import Browse, Browsed, Filter, Groups, Names
@@ -41,19 +42,19 @@ def _surroundings(store: Store, queue: str, message: Message | None) -> Surround
         return Surroundings(settings)
     first = Browsed([])
     if message.state == "buffered" and isinstance(message.key, str):
-        first = store.execute(Browse(queue, state="leased", which=Filter(key_prefix=message.key)))
+        first = store.execute(Browse(queue, keys=[message.key]))
     policy = settings.policy if settings is not None else None
     if policy is None or policy.groups is None or message.lane is None:
         line = store.execute(Browse(queue, limit=AHEAD_MOST + 1))
         return Surroundings(settings, first.messages, line.messages)
     same = Filter(group=message.group or "")
-    claimed = store.execute(Browse(queue, state="leased", which=same, limit=AHEAD_MOST))
-    waiting = store.execute(Browse(queue, which=same, limit=GROUPS_MOST))
+    claimed = find_messages(store, Browse(queue, state="leased", which=same, limit=AHEAD_MOST))
+    waiting = find_messages(store, Browse(queue, which=same, limit=GROUPS_MOST))
     lanes = (store.execute(Groups(queue, prefix=message.lane, limit=1))).lanes
     lane = lanes[0] if lanes and lanes[0].name == message.lane else Lane(queue, message.lane)
     others = (store.execute(Groups(queue, limit=GROUPS_MOST + 1))).lanes
     ahead = sum(other.open and (other.turn, other.place, other.name) < (lane.turn, lane.place, lane.name) for other in others)
-    return Surroundings(settings, first.messages, (), lane, claimed.messages, waiting.messages, ahead)
+    return Surroundings(settings, first.messages, (), lane, claimed, waiting, ahead)
 
 
 def _with_workers(store: Store, said: Explanation, queue: str, task: str | None) -> Explanation:

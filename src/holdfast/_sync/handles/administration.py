@@ -4,8 +4,6 @@
 from collections.abc import Generator, Hashable, Iterable
 from typing import Unpack
 
-from msgspec.structs import replace
-
 from holdfast._sync.flows import browsing
 from holdfast._sync.flows.browsing import OnProgress
 from holdfast._sync.flows.explaining import explain_message
@@ -18,7 +16,7 @@ from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
 from holdfast.codec import check_duration
 from holdfast.codec.call_fields import RATE_PER_S
-from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Stats
+from holdfast.commands import Browse, Clear, Configure, Filter, Move, Stats
 from holdfast.log_rates import QueueRates
 from holdfast.presentation import seen
 from holdfast.records import State
@@ -55,10 +53,11 @@ class QueueAdministration(QueueGroups):
     def stats(self, **options: Unpack[FilterOptions]) -> Stats:
         """Sizes, ages and holders at one moment: of all messages, or of those that a filter as in `browse` finds.
 
-        A filter costs by how many messages the queue has.
+        A filter looks at all messages of the queue, 1,000 in a command: in a larger queue they are not counted at one moment, and what
+        changes its state meanwhile may be counted twice or not at all.
         """
         which, where = filter_of("stats", options)
-        return self._store(**where).execute(Count(self.name, which))
+        return browsing.count(self._store(**where), self.name, which)
 
     def rates(self, since_s: float = 300.0, **where: Unpack[Where]) -> QueueRates:
         """Throughput, waits, durations and failures of the last seconds, from the event log.
@@ -74,11 +73,8 @@ class QueueAdministration(QueueGroups):
     def peek(self, **where: Unpack[Where]) -> QueueMessage | None:
         """Look at the first message that is ready and due, without touching it."""
         store = self._store(**where)
-        for page in browsing.pages(store, self.name, "ready"):
-            due = [message for message in page.messages if message.position <= page.now and not message.is_late(page.now)]
-            if due:
-                return seen(due[0], self._codec, page.now, store.wall_offset_us())
-        return None
+        found = browsing.first_due(store, self.name)
+        return None if found is None else seen(found[0], self._codec, found[1], store.wall_offset_us())
 
     def browse(
         self,
@@ -96,14 +92,11 @@ class QueueAdministration(QueueGroups):
         group, "" for those without. For the next page give the last message as `after`.
         """
         which, where = filter_of("browse", options)
-        store, found = self._store(**where), list[QueueMessage]()
+        store = self._store(**where)
         command = Browse(self.name, state=state, which=which, after=after.cursor if after else None, limit=limit)
-        while True:
-            page = store.execute(command)
-            found += self._seen(page, store)
-            if page.after is None or len(found) >= limit:
-                return found
-            command = replace(command, after=page.after, limit=limit - len(found))
+        pages = browsing.find(store, command)
+        offset_us = store.wall_offset_us()
+        return [seen(message, self._codec, page.now, offset_us) for page in pages for message in page.messages]
 
     def explain(self, message: str | QueueMessage | ClaimLike, **where: Unpack[Where]) -> Explanation:
         """Say why a message, given itself or by its id, is not running: claimed by whom, delayed until when, dead because of what.
@@ -203,10 +196,6 @@ class QueueAdministration(QueueGroups):
     def _move(self, store: Store, move: Move, on_progress: OnProgress | None = None) -> QueueResponse:
         moved = browsing.move_all(store, move, on_progress)
         return QueueResponse(len(moved.ids), kept=moved.kept)
-
-    def _seen(self, page: Browsed, store: Store) -> list[QueueMessage]:
-        offset_us = store.wall_offset_us()
-        return [seen(message, self._codec, page.now, offset_us) for message in page.messages]
 
 
 def _ids(ids: str | Iterable[str] | None) -> list[str] | None:

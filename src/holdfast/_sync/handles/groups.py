@@ -3,6 +3,7 @@
 
 from typing import ClassVar, Unpack
 
+from holdfast._sync.flows.browsing import count
 from holdfast._sync.handles.naming import NamedQueue
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
@@ -10,7 +11,7 @@ from holdfast.arguments.policy_options import GroupSettings, QueueSettings, conf
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, check_duration, check_name
-from holdfast.commands import Configure, Count, Filter, Groups, Names, Stats
+from holdfast.commands import Configure, Filter, Groups, Names, Stats
 from holdfast.group_views import groups_seen
 from holdfast.results import GroupInfo
 from holdfast.stores import Store
@@ -54,8 +55,8 @@ class QueueGroup(StoreHandle):
         self._store(**where).execute(Configure("queue", self.queue, group=self.name, forget=True))
 
     def stats(self, **where: Unpack[Where]) -> Stats:
-        """Sizes, ages and holders of the group at one moment."""
-        return self._store(**where).execute(Count(self.queue, Filter(group=self.name)))
+        """Sizes, ages and holders of the group, counted as `Queue.stats` counts what a filter finds."""
+        return count(self._store(**where), self.queue, Filter(group=self.name))
 
     def info(self, **where: Unpack[Where]) -> GroupInfo | None:
         """What is known of the group; None while it has nothing in line, nothing claimed and no settings of its own."""

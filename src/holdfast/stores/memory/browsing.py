@@ -1,13 +1,11 @@
 """Pages of a queue's messages in the order of their state."""
 
 from bisect import bisect_right
-from collections.abc import Callable
 from heapq import nsmallest
-from itertools import islice
 
 from msgspec import Struct
 
-from holdfast.commands.moving import cursor
+from holdfast.commands.filtered import cursor
 from holdfast.commands.transaction import Cursor
 from holdfast.records import NEVER, Message, State
 from holdfast.stores.memory.queue import MemoryQueue
@@ -25,11 +23,10 @@ class Order(Struct, frozen=True):
     places: list[Cursor]
     numbers: list[int]
 
-    def page(self, after: Cursor, limit: int, fits: Callable[[Message], bool]) -> list[Message]:
-        """The first messages behind a place that fit."""
+    def page(self, after: Cursor, limit: int) -> list[Message]:
+        """The first messages behind a place."""
         first, messages = bisect_right(self.places, place(self.state, after)), self.queue.messages
-        behind = (messages[self.numbers[index]] for index in range(first, len(self.numbers)))
-        return list(islice(filter(fits, behind), limit))
+        return [messages[n] for n in self.numbers[first : first + limit]]
 
 
 class Browsing:
@@ -70,9 +67,9 @@ def _first_leased(queue: MemoryQueue, limit: int) -> list[Message] | None:
     return found if len(found) == limit or queue.ends.count == queue.leased_count() else None
 
 
-def first_page(queue: MemoryQueue, state: State, limit: int, fits: Callable[[Message], bool]) -> list[Message]:
-    """The first messages that fit, without an order of all: a second page is seldom asked for."""
-    return nsmallest(limit, filter(fits, queue.in_state(state)), key=lambda message: place(state, cursor(message)))
+def first_page(queue: MemoryQueue, state: State, limit: int) -> list[Message]:
+    """The first messages, without an order of all: a second page is seldom asked for."""
+    return nsmallest(limit, queue.in_state(state), key=lambda message: place(state, cursor(message)))
 
 
 def place(state: State, at: Cursor) -> Cursor:

@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from holdfast.commands.stats import Tally
-from holdfast.commands.transaction import Cursor, Filter, Line, OpenLanes
+from holdfast.commands.transaction import Cursor, Line, OpenLanes
 from holdfast.policy_records import Lane, LaneOrder
 from holdfast.records import UPDATED, Message, Receipt, ReturnTo, State
 from holdfast.stores.memory.browsing import first_in, first_page
@@ -54,22 +54,18 @@ class Messages:
         first = found.lines[priority].first() if found and priority in found.lines else None
         return None if first is None else first[0]
 
-    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
+    def browse(self, queue: str, state: State, after: Cursor | None, limit: int, *, values: bool = True) -> list[Message]:
+        del values
         found = self._found(queue)
         if found is None:
             return []
-        tables, now = self.tables, self.now
-
-        def fits(message: Message) -> bool:
-            return which.matches(message, now) and which.matches_value(message.value)
-
-        if after is None and which == Filter() and (page := first_in(found, state, limit)) is not None:
-            return page
         if after is None:
-            return first_page(found, state, limit, fits)
+            page = first_in(found, state, limit)
+            return first_page(found, state, limit) if page is None else page
+        tables = self.tables
         # A put raises the first, a claim the second, and what else changes a message does either of it, ends a claim, or adds a message.
         version = (tables.last_number, tables.log.latest, found.leased_count(), len(tables.messages))
-        page = tables.browsing.order(found, state, version).page(after, limit, fits)
+        page = tables.browsing.order(found, state, version).page(after, limit)
         if len(page) < limit:
             tables.browsing.forget()
         return page

@@ -10,6 +10,7 @@ from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.breaking import BROKEN
 from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
+from holdfast.commands.filtered import LOOKED_AT
 from holdfast.commands.hints import ALL
 from holdfast.commands.putting import KEPT, Item
 from holdfast.commands.stats import HELD_SEEN, PART_SEEN
@@ -98,6 +99,7 @@ PLACEHOLDERS: dict[str, str] = {
     "shared_holder": SHARED_HOLDER,
     "answer_bytes": str(ANSWER_BYTES),
     "held_seen": str(HELD_SEEN),
+    "looked_at": str(LOOKED_AT),
     "part_seen": str(PART_SEEN),
     "history": str(HISTORY),
     "retained": str(RETAINED),

@@ -24,8 +24,9 @@ from holdfast.commands import (
     Settle,
     Stats,
 )
-from holdfast.commands.moving import cursor
 from holdfast.commands.putting import KEPT
+from holdfast.commands.stats import Place
+from holdfast.commands.transaction import Cursor
 from holdfast.records import Message, seconds_in
 from holdfast.stores.redis.plans import Fields, Plan, Plans, Repeated, given, listed_from, stated_fields
 from holdfast.stores.redis.records import KeptClaim, KeptMessage, message_of
@@ -113,6 +114,7 @@ class _Messages(Struct, frozen=True):
     index: int = 0
     now: int = 0
     more: bool = False
+    after: Cursor | None = None
     careful: bool = False
 
     def of(self, queue: str) -> list[Message]:
@@ -136,6 +138,7 @@ class _Counted(Struct, frozen=True):
     oldest_dead: int | None = None
     holders: dict[str, int] = {}
     done: int = 0
+    after: Place | None = None
 
 
 _decode_messages = msgpack.Decoder(_Messages).decode
@@ -163,10 +166,7 @@ def _claimed(command: Claim, reply: bytes) -> Claimed:
 def _browsed(command: Browse, reply: bytes) -> Browsed:
     found = _decode_messages(reply)
     messages = found.of(command.queue)
-    if command.ids is not None or command.keys is not None:
-        return Browsed(messages, None, found.index, found.now, found.more)
-    has_more = found.more or len(messages) == command.limit
-    return Browsed(messages, cursor(messages[-1]) if has_more else None, found.index, found.now)
+    return Browsed(messages, found.after, found.index, found.now, found.more)
 
 
 def _counts(_: Counts, reply: bytes) -> Counted:
@@ -187,6 +187,7 @@ def _stats(found: _Counted) -> Stats:
         oldest_dead_s=_age_s(found.oldest_dead),
         holders=found.holders,
         done=found.done,
+        after=found.after,
     )
 
 

@@ -15,6 +15,7 @@ from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.breaking import BROKEN
 from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
+from holdfast.commands.filtered import LOOKED_AT
 from holdfast.commands.hints import ALL
 from holdfast.commands.shares import HOLDERS, LINE, SWEPT
 from holdfast.commands.stats import HELD_SEEN
@@ -32,6 +33,7 @@ CONSTANTS: Final[dict[str, int | str]] = {
     "ANSWER_BYTES": ANSWER_BYTES,
     "BROKEN": BROKEN,
     "HELD_SEEN": HELD_SEEN,
+    "LOOKED_AT": LOOKED_AT,
     "HISTORY": HISTORY,
     "HOLDERS": HOLDERS,
     "LINE": LINE,

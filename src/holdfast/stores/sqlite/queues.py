@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import Raw, json
 
 from holdfast.commands.allowance import Allowance
-from holdfast.commands.transaction import Cursor, Filter, Line
+from holdfast.commands.transaction import Cursor, Line
 from holdfast.policy_records import Settings
-from holdfast.records import NEVER, Message, Receipt, ReturnTo, State, moment_in
+from holdfast.records import NEVER, Message, Receipt, ReturnTo, State
 from holdfast.stores.files.extra import EXTRA
 from holdfast.stores.sqlite.counts import LEASED, READY, TOP, Counts
 from holdfast.stores.sqlite.lanes import Lanes, read_settings
@@ -132,20 +132,11 @@ class Messages(Lanes, Counts):
             priority = self._next_priority(queue, priority)
         return min(moments, default=None)
 
-    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> Iterator[Message]:
-        asked = {
-            "queue": queue,
-            "limit": limit,
-            "older": None if which.older_than_s is None else self.now - moment_in(which.older_than_s),
-            "error": which.error_contains,
-            "prefix": which.key_prefix,
-            "label": which.label,
-            "group": which.group,
-            "newer": None if which.newer_than_s is None else self.now - moment_in(which.newer_than_s),
-            "class": which.error_class,
-            "text": None if which.value_contains is None else which.value_contains.encode(),
-        } | dict(zip("abc", after or FIRST[state], strict=False))
-        return self._with_values(apart(self.sql).execute(SQL[f"browse_{state}"], asked))
+    def browse(self, queue: str, state: State, after: Cursor | None, limit: int, *, values: bool = True) -> Iterator[Message]:
+        asked: dict[str, Any] = {"queue": queue, "limit": limit, **dict(zip("abc", after or FIRST[state], strict=False))}
+        if values:
+            return self._with_values(apart(self.sql).execute(SQL[f"browse_{state}"], asked))
+        return map(self._bare, apart(self.sql).execute(SQL[f"bare_browse_{state}"], asked))
 
     def add(self, messages: Sequence[Message]) -> None:
         self._entering(messages)

@@ -253,7 +253,7 @@ where queue = :queue and state = 'dead'
 -- name: browse_ready
 select {columns}, m.value
 from holdfast_messages as m
-where m.queue = :queue and m.state = 'ready' and (-m.priority, m.position, m.n) > (:a, :b, :c) and {filter}
+where m.queue = :queue and m.state = 'ready' and (-m.priority, m.position, m.n) > (:a, :b, :c)
 order by m.priority desc, m.position, m.n
 limit :limit
 
@@ -263,7 +263,7 @@ select *
 from (
   select {columns}, m.value
   from holdfast_messages as m
-  where m.queue = :queue and m.alarm is not null and m.state = 'leased' and (m.alarm, m.n) > (:a, :b) and {filter}
+  where m.queue = :queue and m.alarm is not null and m.state = 'leased' and (m.alarm, m.n) > (:a, :b)
   order by m.alarm, m.n
   limit :limit
 )
@@ -272,7 +272,7 @@ select *
 from (
   select {columns}, m.value
   from holdfast_messages as m
-  where m.queue = :queue and m.alarm is null and m.state = 'leased' and m.n > case when :a < {never} then -1 else :b end and {filter}
+  where m.queue = :queue and m.alarm is null and m.state = 'leased' and m.n > case when :a < {never} then -1 else :b end
   order by m.n
   limit :limit
 )
@@ -281,7 +281,7 @@ limit :limit
 -- name: browse_dead
 select {columns}, m.value
 from holdfast_messages as m
-where m.queue = :queue and m.state = 'dead' and (m.dead_at, m.n) > (:a, :b) and {filter}
+where m.queue = :queue and m.state = 'dead' and (m.dead_at, m.n) > (:a, :b)
 order by m.dead_at, m.n
 limit :limit
 
@@ -293,14 +293,14 @@ where queue = :queue and state = 'done'
 -- name: browse_done
 select {columns}, m.value
 from holdfast_messages as m
-where m.queue = :queue and m.state = 'done' and (m.ended_at, m.n) > (:a, :b) and {filter}
+where m.queue = :queue and m.state = 'done' and (m.ended_at, m.n) > (:a, :b)
 order by m.ended_at, m.n
 limit :limit
 
 -- name: browse_buffered
 select {columns}, m.value
 from holdfast_messages as m
-where m.queue = :queue and m.state = 'buffered' and (m.key, m.n) > (:a, :b) and {filter}
+where m.queue = :queue and m.state = 'buffered' and (m.key, m.n) > (:a, :b)
 order by m.key, m.n
 limit :limit
 

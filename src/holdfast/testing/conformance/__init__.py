@@ -25,6 +25,7 @@ from holdfast.testing.conformance.dicts import DictConformance
 from holdfast.testing.conformance.events import EventConformance
 from holdfast.testing.conformance.factory import Conformance, ForTasks, StoreFactory
 from holdfast.testing.conformance.fences import FenceConformance
+from holdfast.testing.conformance.filters import FilterConformance
 from holdfast.testing.conformance.group_changes import GroupChangeConformance
 from holdfast.testing.conformance.group_copies import GroupCopyConformance
 from holdfast.testing.conformance.group_wakes import GroupWakeConformance
@@ -75,6 +76,7 @@ class StoreConformance(
     SignalConformance,
     RoomConformance,
     LookConformance,
+    FilterConformance,
     BatchConformance,
     DictConformance,
     RateConformance,

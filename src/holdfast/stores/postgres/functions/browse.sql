@@ -21,12 +21,12 @@ language sql immutable as $$
     and (which ->> 'group' is null or coalesce(m.extra ->> 'group', '') = which ->> 'group')
 $$;
 
--- The ids of one state in its own order, behind a cursor.
-create or replace function browse_state(of_queue text, of_state text, which jsonb, after jsonb, most integer, now bigint) returns setof text
+-- The ids of one state in its own order, behind a cursor, so many of them, and whether a filter lets them through.
+create or replace function browse_state(
+  of_queue text, of_state text, which jsonb, after jsonb, most integer, now bigint, out id text, out fits boolean
+) returns setof record
 language plpgsql stable as $$
 declare
-  prefix text := which ->> 'key_prefix';
-  behind text := end_of_prefix(coalesce(prefix, ''));
   a bigint := case when of_state <> 'buffered' then after ->> 0 end;
   b bigint := after ->> 1;
   k bigint := after ->> 2;
@@ -37,62 +37,65 @@ begin
     when 'ready' then
       -- The cursor's first part is the priority negated, as it sorts; the line goes on in its priority, then in the lower ones.
       return query
-        select m.id
+        select m.id, is_meant(which, m.created_at, m)
         from messages as m
         where m.queue = of_queue and m.state = 'ready' and m.priority = -a and (m.position, m.n) > (b, k)
-          and is_meant(which, m.created_at, m)
         order by m.position, m.n
         limit most;
       get diagnostics count = row_count;
       return query
-        select m.id
+        select m.id, is_meant(which, m.created_at, m)
         from messages as m
         where m.queue = of_queue and m.state = 'ready' and m.priority < coalesce(-a, 2147483648)
-          and is_meant(which, m.created_at, m)
         order by m.priority desc, m.position, m.n
         limit most - count;
     when 'leased' then
       return query
-        select m.id
+        select m.id, is_meant(which, m.created_at, m)
         from messages as m
-        where m.queue = of_queue and m.state = 'leased'
-          and (m.until, m.n) > (coalesce(a, 0), coalesce(b, 0))
-          and is_meant(which, m.created_at, m)
+        where m.queue = of_queue and m.state = 'leased' and (m.until, m.n) > (coalesce(a, 0), coalesce(b, 0))
         order by m.until, m.n
         limit most;
-    when 'dead', 'done' then
-      return query select browse_ended(of_queue, of_state, which, coalesce(a, 0), coalesce(b, 0), most);
+    when 'dead' then
+      return query
+        select m.id, is_meant(which, m.dead_at, m)
+        from messages as m
+        where m.queue = of_queue and m.state = 'dead' and (m.dead_at, m.n) > (coalesce(a, 0), coalesce(b, 0))
+        order by m.dead_at, m.n
+        limit most;
+    when 'done' then
+      return query
+        select m.id, is_meant(which, m.created_at, m)
+        from messages as m
+        where m.queue = of_queue and m.ended_at is not null and (m.ended_at, m.n) > (coalesce(a, 0), coalesce(b, 0))
+        order by m.ended_at, m.n
+        limit most;
     else
       return query
-        select m.id
+        select m.id, is_meant(which, m.created_at, m)
         from messages as m
-        where m.queue = of_queue and m.state = 'buffered'
-          and m.key > coalesce(after ->> 0, '') and m.key >= coalesce(prefix, '') and m.key < behind
-          and is_meant(which, m.created_at, m)
+        where m.queue = of_queue and m.state = 'buffered' and m.key > coalesce(after ->> 0, '')
         order by m.key
         limit most;
   end case;
 end
 $$;
 
--- Those that are dead, or kept when done, behind a cursor.
-create or replace function browse_ended(of_queue text, of_state text, which jsonb, a bigint, b bigint, most integer) returns setof text
+-- The first ids that a filter lets through, up to a limit, of those that one command looks at; and behind which of them to go on, if there may be more.
+create or replace function browse_page(c jsonb, of_state text, most integer, now bigint, out ids text[], out last text)
 language plpgsql stable as $$
+declare
+  which jsonb := coalesce(c -> 'which', '{}');
+  looks integer := case when which = '{}' then most else {looked_at} end;
+  looked integer;
 begin
-  if of_state = 'dead' then
-    return query
-      select m.id
-      from messages as m
-      where m.queue = of_queue and m.state = 'dead' and (m.dead_at, m.n) > (a, b) and is_meant(which, m.dead_at, m)
-      order by m.dead_at, m.n
-      limit most;
-  else
-    return query
-      select m.id
-      from messages as m
-      where m.queue = of_queue and m.ended_at is not null and (m.ended_at, m.n) > (a, b) and is_meant(which, m.created_at, m)
-      order by m.ended_at, m.n
-      limit most;
+  select coalesce(array_agg(b.id order by b.o) filter (where b.fits), '{}'), count(*), (array_agg(b.id order by b.o desc))[1] into ids, looked, last
+  from browse_state(c ->> 'queue', of_state, which, c -> 'after', looks, now) with ordinality as b (id, fits, o);
+  if cardinality(ids) >= most then
+    ids := ids[:most];
+    last := ids[most];
+  elsif looked < looks then
+    last := null;
   end if;
 end
 $$;
@@ -109,17 +112,23 @@ language sql stable as $$
   end::text
 $$;
 
+create or replace function place_of(of_queue text, of_id text) returns text
+language plpgsql stable as $$
+begin
+  return (select cursor_of(m) from messages as m where m.queue = of_queue and m.id = of_id limit 1);
+end
+$$;
+
 create or replace function answer_browse(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 declare
   of_queue text := c ->> 'queue';
-  most integer := coalesce((c ->> 'limit')::integer, 100);
   is_page boolean := false;
+  last text;
   ids text[];
   sizes bigint[];
   count integer;
   page text;
-  cursor text;
 begin
   if c -> 'ids' is not null then
     ids := texts(c -> 'ids');
@@ -132,8 +141,8 @@ begin
       (select m.id, m.state from messages as m where m.queue = of_queue and m.key = k.key and m.state = 'buffered' limit 1)
     ) as m;
   else
-    ids := array(select browse_state(of_queue, coalesce(c ->> 'state', 'ready'), c -> 'which', c -> 'after', most, now));
     is_page := true;
+    select p.ids, p.last into ids, last from browse_page(c, coalesce(c ->> 'state', 'ready'), coalesce((c ->> 'limit')::integer, 100), now) as p;
   end if;
   select coalesce(array_agg(i.id order by i.o), '{}'), coalesce(array_agg(m.size order by i.o), '{}') into ids, sizes
   from unnest(ids) with ordinality as i (id, o)
@@ -141,11 +150,14 @@ begin
     select message_bytes(m.value, m.metadata, m.last_error, m.history) as size from messages as m where m.queue = of_queue and m.id = i.id limit 1
   ) as m;
   count := fitting(sizes, used);
-  select string_agg(message_json(m), ',' order by i.o), (array_agg(cursor_of(m) order by i.o desc) filter (where i.o = count))[1] into page, cursor
+  if is_page and count < cardinality(ids) then
+    last := ids[count];
+  end if;
+  select string_agg(message_json(m), ',' order by i.o) into page
   from unnest(ids[:count]) with ordinality as i (id, o)
   cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m;
   return '{"messages":[' || coalesce(page, '') || ']'
-    || ',"after":' || case when is_page and (count = most or count < cardinality(ids)) then cursor else 'null' end
+    || ',"after":' || coalesce(place_of(of_queue, last), 'null')
     || ',"more":' || (not is_page and count < cardinality(ids))::text || ',"now":' || now || '}';
 end
 $$;

@@ -1,18 +1,12 @@
 -- Count, Counts: sizes, ages and holders of queues.
 
--- Whether a message is to be counted; without a filter each is.
-create or replace function is_counted(which jsonb, m messages) returns boolean
-language sql immutable as $$
-  select which is null or is_meant(which, case when m.state = 'dead' then m.dead_at else m.created_at end, m)
-$$;
-
 create or replace function answer_count(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 declare
   of_queue text := c ->> 'queue';
 begin
   if c -> 'which' <> '{}' then
-    return count_found(of_queue, with_moments(c -> 'which', now), now);
+    return count_found(c, now);
   end if;
   return (
     select stats_json(of_queue, sum(k.ready), sum(k.leased), sum(k.buffered), sum(k.dead), sum(k.done), now)
@@ -78,7 +72,7 @@ begin
     ended := ended_of(of_queue, leased::bigint, now);
   end if;
   if leased > ended then
-    select h.since, h.mean, h.counts into held from held_in(of_queue, null, now) as h;
+    select h.since, h.mean, h.counts into held from held_in(of_queue, now) as h;
   end if;
   return json_build_object(
     'ready', coalesce(ready, 0)::bigint - line.delayed + ended,
@@ -170,56 +164,65 @@ begin
 end
 $$;
 
--- The same of what a filter lets through, by looking at every message of the queue.
-create or replace function count_found(of_queue text, which jsonb, now bigint) returns text
+-- The same of what a filter lets through, of so many messages behind a place: its state, and where it stands in the order of that.
+create or replace function count_found(c jsonb, now bigint) returns text
 language plpgsql stable as $$
+declare
+  of_queue text := c ->> 'queue';
+  states text[] := '{ready,leased,dead,buffered,done}';
+  place jsonb := c -> 'after';
+  looks integer := {looked_at};
+  of_state text;
+  looked integer;
+  found_ids text[];
+  ids text[] := '{}';
+  last text;
 begin
+  foreach of_state in array states[coalesce(array_position(states, place ->> 'state'), 1):] loop
+    select coalesce(array_agg(b.id) filter (where b.fits), '{}'), count(*), (array_agg(b.id order by b.o desc))[1] into found_ids, looked, last
+    from browse_state(of_queue, of_state, c -> 'which', case when of_state = place ->> 'state' then place -> 'cursor' end, looks, now) with ordinality as b (id, fits, o);
+    ids := ids || found_ids;
+    looks := looks - looked;
+    exit when looks = 0;
+  end loop;
   return (
+    with found as (
+      select m.*, m.state = 'leased' and m.until > now as is_held
+      from unnest(ids) as i (id)
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
+    )
     select json_build_object(
-      'ready', ready.count - ready.delayed + leased.ended,
-      'delayed', ready.delayed,
-      'buffered', (select count(*) from messages as m where m.queue = of_queue and m.state = 'buffered' and is_counted(which, m)),
-      'leased', leased.count - leased.ended,
-      'dead', dead.count,
-      'oldest_ready_s', case when ready.first <= now then seconds_in(now - ready.first) end,
-      'oldest_leased_s', seconds_in(now - held.since),
-      'average_leased_s', (now - held.mean) / 1000000,
-      'oldest_dead_s', seconds_in(now - dead.first),
-      'holders', held.counts,
-      'done', (select count(*) from messages as m where m.queue = of_queue and m.ended_at is not null and is_counted(which, m))
+      'ready', count(*) filter (where (f.state = 'ready' and f.position <= now) or (f.state = 'leased' and not f.is_held)),
+      'delayed', count(*) filter (where f.state = 'ready' and f.position > now),
+      'buffered', count(*) filter (where f.state = 'buffered'),
+      'leased', count(*) filter (where f.is_held),
+      'dead', count(*) filter (where f.state = 'dead'),
+      'oldest_ready_s', seconds_in(now - min(f.position) filter (where f.state = 'ready' and f.position <= now)),
+      'oldest_leased_s', seconds_in(now - min(f.since) filter (where f.is_held)),
+      'average_leased_s', (now - (avg(f.since) filter (where f.is_held))::double precision) / 1000000,
+      'oldest_dead_s', seconds_in(now - min(f.dead_at) filter (where f.state = 'dead')),
+      'holders', (
+        select coalesce(json_object_agg(h.holder, h.count), '{}')
+        from (select g.holder, count(*) from found as g where g.is_held group by g.holder) as h
+      ),
+      'done', count(*) filter (where f.ended_at is not null),
+      'after', case when looks = 0 then json_build_object('state', of_state, 'cursor', place_of(of_queue, last)::json) end
     )::text
-    from ready_in(of_queue, which, now) as ready,
-    (
-      select count(*), count(*) filter (where m.until <= now) as ended
-      from messages as m where m.queue = of_queue and m.state = 'leased' and is_counted(which, m)
-    ) as leased,
-    (
-      select count(*), min(m.dead_at) as first from messages as m where m.queue = of_queue and m.state = 'dead' and is_counted(which, m)
-    ) as dead,
-    held_in(of_queue, which, now) as held
+    from found as f
   );
-end
-$$;
-
--- How many messages are ready, how many of them are not due, and the first position.
-create or replace function ready_in(of_queue text, which jsonb, now bigint, out count bigint, out delayed bigint, out first bigint)
-language plpgsql stable as $$
-begin
-  select count(*), count(*) filter (where m.position > now), min(m.position) into count, delayed, first
-  from messages as m where m.queue = of_queue and m.state = 'ready' and is_counted(which, m);
 end
 $$;
 
 -- Who has claimed messages, and since when, of those claims that end first.
 create or replace function held_in(
-  of_queue text, which jsonb, now bigint, out since bigint, out mean double precision, out counts json
+  of_queue text, now bigint, out since bigint, out mean double precision, out counts json
 )
 language plpgsql stable as $$
 begin
   with first as (
     select m.holder, m.since
     from messages as m
-    where m.queue = of_queue and m.state = 'leased' and m.until > now and is_counted(which, m)
+    where m.queue = of_queue and m.state = 'leased' and m.until > now
     order by m.until, m.n
     limit {held_seen}
   )

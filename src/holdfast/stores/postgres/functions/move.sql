@@ -5,22 +5,20 @@ create or replace function with_ids(c jsonb, now bigint) returns jsonb
 language plpgsql as $$
 declare
   found_ids text[];
+  last text;
 begin
   if c ->> 'type' <> 'Move' or c -> 'ids' is not null then
     return c;
   end if;
-  found_ids := array(
-    select m.id
-    from browse_state(c ->> 'queue', coalesce(c ->> 'state', 'dead'), c -> 'which', null, coalesce((c ->> 'limit')::integer, 1000), now)
-      with ordinality as b (id, o)
-    cross join lateral (select * from messages as m where m.queue = c ->> 'queue' and m.id = b.id limit 1) as m
-    where not (m.state = 'leased' and m.until > now)
-    order by b.o
-  );
-  return c || jsonb_build_object('ids', array(
+  select p.ids, p.last into found_ids, last
+  from browse_page(c, coalesce(c ->> 'state', 'dead'), coalesce((c ->> 'limit')::integer, 1000), now) as p;
+  return c || jsonb_build_object('place', place_of(c ->> 'queue', last)) || jsonb_build_object('ids', array(
     select f.id
     from unnest(found_ids) with ordinality as f (id, o)
-    cross join lateral (select from messages as m where m.queue = c ->> 'queue' and m.id = f.id limit 1 for update skip locked) as m
+    cross join lateral (
+      select from messages as m
+      where m.queue = c ->> 'queue' and m.id = f.id and not (m.state = 'leased' and m.until > now) limit 1 for update skip locked
+    ) as m
     order by f.o
   ));
 end
@@ -123,7 +121,7 @@ declare
   was_ready bigint;
   before messages[];
   fates fate[];
-  answer text := '{"ids":' || array_to_json(ids) || ',"kept":' || coalesce(p ->> 'kept', '{}') || '}';
+  answer text := '{"ids":' || array_to_json(ids) || ',"kept":' || coalesce(p ->> 'kept', '{}') || ',"after":' || coalesce(c ->> 'place', 'null') || '}';
 begin
   if ids = '{}' then
     return answer;

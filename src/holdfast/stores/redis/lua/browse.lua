@@ -3,7 +3,8 @@
 -- KEYS  1 the store  2 the queue
 -- ARGV  1 the command: queue and ids, or keys, or state, which (see Filter), after, limit
 --       2 ''  3 the moment, in tests  4 the offset of the wall clock, in tests
--- Answers messages, their values, the newest event's number, the moment, and whether the answer did not take them all.
+-- Answers messages, their values, the newest event's number, the moment, whether the answer did not take all that were named, and where a
+-- page goes on.
 -- @include browsing
 
 local browse = {}
@@ -39,15 +40,15 @@ end
 
 function browse.check(command)
   local queue = open_queue(command.queue)
-  local found, more
+  local found, more, after
   if command.ids or command.keys then
     found, more = named(queue, command.ids or under_keys(queue, command.keys))
   else
-    found, more = browse_state(queue, command.state, command.which, command.after, command.limit, true)
+    found, after = browse_state(walk_of(queue, command.which), command.state, command.after, command.limit, true)
   end
   -- A copy: what the same step changes later is not to be seen.
   local seen = cmsgpack.unpack(cmsgpack.pack(found))
-  return { messages = seen, values = values_of(queue, found), index = numbers.latest(), now = now, more = more }
+  return { messages = seen, values = values_of(queue, found), index = numbers.latest(), now = now, more = more, after = after }
 end
 
 function browse.write(_, plan)

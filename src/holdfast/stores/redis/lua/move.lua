@@ -2,10 +2,10 @@
 -- holds stay.
 --
 -- KEYS  1 the store  2 the queue  3 the queue to redrive into, if another
--- ARGV  1 the command: queue, to and ids, or state, which (see Filter), limit; to_queue, delay, spacing,
+-- ARGV  1 the command: queue, to and ids, or state, which (see Filter), after, limit; to_queue, delay, spacing,
 --         error
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
--- Answers ids and, by id, what was taken where a redriven message would have gone: kept.
+-- Answers ids and, by id, what was taken where a redriven message would have gone: kept; and where to go on behind those that no ids named.
 -- @include browsing
 -- @include endings
 
@@ -45,9 +45,8 @@ local function plan_burials(command, queue, messages)
   return { messages = messages, endings = endings }
 end
 
-function move.check(command)
-  local queue = open_queue(command.queue)
-  local found = command.ids and pick(queue, command.ids) or browse_state(queue, command.state, command.which, nil, command.limit)
+--- Those of the messages that the move is about.
+local function free_of(command, found)
   local free = {}
   for _, message in ipairs(found) do
     local state = state_of(message)
@@ -59,12 +58,29 @@ function move.check(command)
       free[#free + 1] = message
     end
   end
+  return free
+end
+
+local function plan_move(command, queue, free)
   if command.to == "ready" then
     return plan_redrive(command, queue, free)
   elseif command.to == "dead" then
     return plan_burials(command, queue, free)
   end
   return { messages = free }
+end
+
+function move.check(command)
+  local queue = open_queue(command.queue)
+  local found, after
+  if command.ids then
+    found = pick(queue, command.ids)
+  else
+    found, after = browse_state(walk_of(queue, command.which), command.state, command.after, command.limit)
+  end
+  local plan = plan_move(command, queue, free_of(command, found))
+  plan.after = after
+  return plan
 end
 
 --- A message given another chance, here or in another queue, with its id, its history and a fresh budget.
@@ -127,7 +143,7 @@ end
 
 function move.write(command, plan)
   if #plan.messages == 0 then
-    return { ids = {}, kept = plan.kept }
+    return { ids = {}, kept = plan.kept, after = plan.after }
   end
   local queue = open_queue(command.queue)
   local ids = ids_of(plan.messages)
@@ -152,7 +168,7 @@ function move.write(command, plan)
   else
     end_claims(plan.endings)()
   end
-  return { ids = ids, kept = plan.kept }
+  return { ids = ids, kept = plan.kept, after = plan.after }
 end
 
 commands.Move = move

@@ -30,38 +30,55 @@ local function matches(queue, message, which)
     and labelled
 end
 
+--- Where a message stands in the order of its state.
+local function place_of(message)
+  local state = state_of(message)
+  if state == "ready" then
+    return { -(message.priority or 0), message.position, message.n }
+  elseif state == "buffered" then
+    return { message.key, message.n }
+  end
+  return { state == "leased" and message["until"] or state == "dead" and message.dead_at or message.ended_at, message.n }
+end
+
+--- What goes through a queue for the messages that a filter lets through, and looks at no more than so many.
+local function walk_of(queue, which)
+  return { queue = queue, which = which, left = next(which) and {{LOOKED_AT}} or math.huge }
+end
+
 --- Up to `limit` messages of one state that the filter lets through, behind a place in its order; with `answers` no more than the answer
--- takes, and whether that were not all.
-local function browse_state(queue, state, which, after, limit, answers)
-  local found, from = {}, after and behind(state, after) or "-"
-  while #found < limit do
-    -- What a filter lets through may be far behind; without one, what is read is found.
-    local page = next(which) and PAGE or math.min(PAGE, limit - #found)
+-- takes. And where to go on, if there may be more.
+local function browse_state(walk, state, after, limit, answers)
+  local queue, found, from, is_over = walk.queue, {}, after and behind(state, after) or "-", false
+  local function look(message)
+    if matches(queue, message, walk.which) then
+      if answers and not bring(message_bytes(queue, message)) then
+        is_over = true
+        return false
+      end
+      found[#found + 1] = message
+    elseif answers then
+      queue.messages[message.id], queue.stored[message.id] = nil, nil
+    end
+    walk.left, walk.last = walk.left - 1, message
+    return #found < limit
+  end
+  while not is_over and #found < limit and walk.left > 0 do
+    -- Without a filter, what is read is found.
+    local page = math.min(PAGE, walk.left, next(walk.which) and PAGE or limit - #found)
     local members = call("ZRANGEBYLEX", queue.key .. ":" .. state, from, "+", "LIMIT", 0, page)
     local ids = {}
     for i, member in ipairs(members) do
       ids[i] = id_in(state, member)
     end
-    local is_enough = not visit_messages(queue, ids, function(message)
-      if #found < limit and matches(queue, message, which) then
-        if answers and not bring(message_bytes(queue, message)) then
-          return false
-        end
-        found[#found + 1] = message
-      elseif answers then
-        queue.messages[message.id], queue.stored[message.id] = nil, nil
-      end
-    end)
-    if is_enough then
-      if #found == 0 then
-        refuse_answer()
-      end
-      return found, true
+    visit_messages(queue, ids, look)
+    if #members < page and not is_over then
+      return found, #found == limit and place_of(walk.last) or nil
     end
-    if #members < page then
-      break
-    end
-    from = "(" .. members[#members]
+    from = members[1] and "(" .. members[#members]
   end
-  return found, false
+  if is_over and #found == 0 then
+    refuse_answer()
+  end
+  return found, walk.last and place_of(walk.last)
 end

@@ -35,8 +35,10 @@ local function count_leased(queue, stats)
   end
 end
 
---- The same of what a filter lets through, message by message.
-local function count_found(queue, which)
+local STATES = { "ready", "leased", "dead", "buffered", "done" }
+
+--- The same of what a filter lets through, message by message, behind a place (see Place).
+local function count_found(queue, which, after)
   local stats, sums = { ready = 0, delayed = 0, leased = 0, buffered = 0, dead = 0, done = 0 }, { since = 0, first = nil, position = nil, dead_at = nil }
   local holders = {}
   local function add_one(message)
@@ -55,10 +57,18 @@ local function count_found(queue, which)
     end
     stats[state] = stats[state] + 1
   end
-  for _, state in ipairs({ "ready", "leased", "buffered", "dead", "done" }) do
-    for _, message in ipairs(browse_state(queue, state, which, nil, math.huge)) do
-      add_one(message)
+  local walk, is_behind = walk_of(queue, which), not after
+  for _, state in ipairs(STATES) do
+    local is_first = not is_behind and state == after.state
+    is_behind = is_behind or is_first
+    if is_behind and walk.left > 0 then
+      for _, message in ipairs((browse_state(walk, state, is_first and after.cursor or nil, math.huge))) do
+        add_one(message)
+      end
     end
+  end
+  if walk.left == 0 then
+    stats.after = { state = state_of(walk.last), cursor = place_of(walk.last) }
   end
   stats.oldest_ready = sums.position and sums.position <= now and now - sums.position or nil
   stats.oldest_dead = sums.dead_at and now - sums.dead_at or nil
@@ -69,9 +79,9 @@ local function count_found(queue, which)
 end
 
 --- Those of a queue, or of what a filter lets through.
-local function stats_of(queue, which)
+local function stats_of(queue, which, after)
   if which and next(which) then
-    return count_found(queue, which)
+    return count_found(queue, which, after)
   end
   local stats = { delayed = 0, leased = 0, buffered = size(queue, "buffered"), dead = size(queue, "dead") }
   count_ready(queue, stats)
