@@ -93,7 +93,7 @@ def test_each_wakes_at_its_own_turn_whoever_else_waits() -> None:
             waits[name] = timeout_s
             raise Closed
 
-        detour = Detour(store, store.execute)
+        detour: Any = Detour(store, store.execute)
         detour.wait = waited
         ticker = Ticker(detour, name)
         ticker._peers = (time.monotonic() + 3600.0, Peers(name, frozenset({"one", "two", "three"})))
