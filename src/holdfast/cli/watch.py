@@ -1,7 +1,6 @@
 """The command `holdfast watch`: the events of many queues and dicts in one stream."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,6 +11,7 @@ from holdfast.cli.opening import AsJson, StoreUrl, connected
 from holdfast.cli.queue.messages import cut, line
 from holdfast.commands import Changes
 from holdfast.errors import Compacted
+from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast import ControlPlaneClient, WatchEvent
@@ -59,36 +59,40 @@ def _parsed(pattern: str) -> Subject:
 
 
 async def _print(client: "ControlPlaneClient", wanted: list[Subject], timeout_s: float | None, *, as_json: bool) -> None:
-    happened = _happened(client, wanted)
-    while True:
-        try:
-            one = await asyncio.wait_for(anext(happened), timeout_s)
-        except TimeoutError:
-            return
-        typer.echo(line(_flat(one)) if as_json else _row(one))
-
-
-async def _happened(client: "ControlPlaneClient", wanted: list[Subject]) -> AsyncIterator[Happened]:
-    """Everything that happens from now on, in the order in which it comes here."""
+    """Print everything that happens from now on, in the order in which it comes here."""
     start = (await client.async_store.execute(Changes("queue:default", limit=1))).latest
     events: asyncio.Queue[Happened] = asyncio.Queue(1_000)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_find(client, wanted, start, events, tasks))
-        while True:
-            yield await events.get()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            finding = tasks.create_task(_find(client, wanted, start, events))
+            while True:
+                try:
+                    one = await asyncio.wait_for(events.get(), timeout_s)
+                except TimeoutError:
+                    finding.cancel()
+                    return
+                typer.echo(line(_flat(one)) if as_json else _row(one))
+    except BaseExceptionGroup as failed:
+        raise _first(failed) from None  # One sentence says why it ended, as of every command.
 
 
-async def _find(
-    client: "ControlPlaneClient", wanted: list[Subject], start: int, events: "asyncio.Queue[Happened]", tasks: asyncio.TaskGroup
-) -> None:
+def _first(failed: BaseException) -> BaseException:
+    return _first(failed.exceptions[0]) if isinstance(failed, BaseExceptionGroup) else failed
+
+
+async def _find(client: "ControlPlaneClient", wanted: list[Subject], start: int, events: "asyncio.Queue[Happened]") -> None:
     """Follow what is there, and what comes."""
-    followed: set[Subject] = set()
-    while True:
-        for subject in await _present(client, wanted):
-            if subject not in followed:
-                followed.add(subject)
-                tasks.create_task(_follow(client, subject, start, events))
-        await asyncio.sleep(LOOK_S)
+    followed, has_told = set[Subject](), False
+    async with asyncio.TaskGroup() as tasks:
+        while True:
+            for subject in await _present(client, wanted):
+                if subject not in followed:
+                    followed.add(subject)
+                    tasks.create_task(_follow(client, subject, start, events))
+            if not has_told:
+                has_told = True
+                typer.echo(f"Watching {counted(len(followed), 'queue or dict', 'queues and dicts')} from now on; Ctrl-C ends it.", err=True)
+            await asyncio.sleep(LOOK_S)
 
 
 async def _present(client: "ControlPlaneClient", wanted: list[Subject]) -> list[Subject]:
