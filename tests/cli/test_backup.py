@@ -1,6 +1,9 @@
 """`holdfast backup`, `restore --from`, `check`, `export` and `import`."""
 
 import multiprocessing
+import os
+import tracemalloc
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,8 +13,13 @@ import pytest
 from msgspec import json
 
 from holdfast._sync.flows import copying
+from holdfast._sync.flows.importing import import_pages
+from holdfast.cli.export_file import Header, check_export, pages_in, write_export
+from holdfast.codec import JSON
+from holdfast.commands import BeginImport, Item, Put, Survey
 from holdfast.connect import connect
-from holdfast.errors import Refused
+from holdfast.copy_pages import Page, Place
+from holdfast.errors import Refused, StoreCorrupted
 from holdfast.stores import Store
 from holdfast.testing.conformance.asking import claim_one, grant, put, read, write
 from tests.cli.running import holdfast
@@ -149,6 +157,78 @@ def test_an_export_that_was_cut_off_or_changed_is_refused(tmp_path: Path) -> Non
         (tmp_path / f"{number}.ndjson").write_text(broken)
         ran = holdfast("import", f"{tmp_path}/{number}.ndjson", f"--url=sqlite:///{tmp_path}/other.db")
         assert (ran.exit_code, "nothing was imported" in ran.stderr) == (1, True)
+
+
+def test_a_broken_line_is_named_and_nothing_is_imported(tmp_path: Path) -> None:
+    url, other = f"sqlite:///{tmp_path}/jobs", tmp_path / "other.db"
+    work(url, "before")
+    lines = holdfast("export", f"--url={url}").stdout.splitlines()
+    for number in range(2, len(lines) + 1):
+        for broken in ("{", "\\", "[]", lines[number - 1][:-5]):
+            (tmp_path / "broken.ndjson").write_text("\n".join([*lines[: number - 1], broken, *lines[number:]]))
+            ran = holdfast("import", f"{tmp_path}/broken.ndjson", f"--url=sqlite:///{other}")
+            assert (ran.exit_code, f"line {number} cannot be read" in ran.stderr) == (1, True), ran.stderr
+    assert not other.exists()
+
+
+def test_an_export_is_imported_from_a_pipe(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/jobs"
+    work(url, "before")
+    text = holdfast("export", f"--url={url}").stdout
+    read_from, write_to = os.pipe()
+    os.write(write_to, text.encode())
+    os.close(write_to)
+    assert done("import", f"/dev/fd/{read_from}", f"--url=sqlite:///{tmp_path}/other.db")["messages"] == 1
+    os.close(read_from)
+
+
+@pytest.fixture(scope="module")
+def large_export(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six megabytes in 300 pages."""
+    path = tmp_path_factory.mktemp("large") / "all.ndjson"
+    with closing(connect("memory://")) as store, path.open("w") as file:
+        store.execute(Put("mail", [Item("1", JSON.encode("x" * 20_000))]))
+        contents = copying.contents_of(store)
+        pages = list(copying.pages_of(store, contents))[-1:] * 300
+        write_export(file, Header(1, "memory://", store.execute(Survey())), pages)
+    return path
+
+
+@pytest.mark.parametrize(("read", "is_small"), [(deque, True), (list, False)], ids=["page by page", "control: all at once"])
+def test_an_export_is_read_page_by_page(large_export: Path, read: Any, is_small: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    with large_export.open("rb") as file:
+        tracemalloc.start()
+        try:
+            check_export(file, "x")
+            file.seek(0)
+            pages = read(pages_in(file, "x"), *([0] if is_small else []))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert (peak < 1_000_000, len(pages)) == (is_small, 0 if is_small else 300)
+
+
+def test_each_page_is_asked_for_when_the_one_before_it_is_imported(tmp_path: Path, large_export: Path) -> None:
+    told: list[str] = []
+
+    def pages() -> Iterator[Page]:
+        for number in range(2):
+            told.append(f"asked {number}")
+            yield Page(Place("settings", after=(number,)))
+
+    with opened(f"sqlite:///{tmp_path}/new.db") as store, large_export.open("rb") as file:
+        survey = check_export(file, "x")[0].survey
+        import_pages(store, "test", survey, pages(), progress=lambda done: told.append(f"imported {done}"))
+    assert told == ["asked 0", "imported 1", "asked 1", "imported 2"]
+
+
+def test_a_source_that_ends_before_an_earlier_import_of_it_did_is_refused(tmp_path: Path, large_export: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/new.db") as store, large_export.open("rb") as file:
+        survey = check_export(file, "x")[0].survey
+        copying_ = store.execute(BeginImport("test", survey))
+        copying.copy_page(store, copying_, Page(Place("settings", after=(7,))))
+        with pytest.raises(StoreCorrupted, match="came further than this one has pages"):
+            import_pages(store, "test", survey, [Page(Place("settings", after=(1,)))])
 
 
 def test_a_store_that_counts_wrongly_or_is_damaged_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,16 @@ noticed.
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import IO, Final
+from itertools import islice, pairwise
+from typing import IO, Final, NamedTuple, TypeVar
 
 from msgspec import DecodeError, Struct, ValidationError, json
 
 from holdfast.commands.surveying import Surveyed
 from holdfast.copy_pages import Page
 from holdfast.errors import StoreCorrupted
+
+R = TypeVar("R", bound=Struct)
 
 FORMAT: Final = 1
 
@@ -46,37 +49,60 @@ def write_export(file: IO[str], header: Header, pages: Iterable[Page]) -> Traile
     return trailer
 
 
-def read_export(lines: Iterable[str], name: str) -> tuple[Header, list[Page], Trailer]:
-    """Read an export, all of it before anything is done with it; `StoreCorrupted` for what is not a whole one."""
-    digest, texts = sha256(), [line for line in lines if line.strip()]
-    if len(texts) <= 1:
+def check_export(lines: Iterable[bytes], name: str) -> tuple[Header, Trailer]:
+    """Read an export from its first line to its last, before anything is done with it, and keep none of its pages.
+
+    Raises `StoreCorrupted`, with the number of the line, for what is not a whole one.
+    """
+    rows = _rows(lines)
+    first, last = next(rows, None), next(rows, None)
+    if first is None or last is None:
         raise StoreCorrupted(f"{name} is not an export of a store: it has no lines; nothing was imported")
-    header = _header(texts[0], name)
-    try:
-        trailer = json.decode(texts[-1], type=Trailer)
-        pages = list(_pages(texts[1:-1]))
-    except (DecodeError, ValidationError) as error:
-        raise StoreCorrupted(f"{name} is cut off or changed ({error}); nothing was imported: export again") from error
-    for text in texts[:-1]:
-        digest.update(text.encode())
-    if trailer.checksum != digest.hexdigest():
+    header, digest, count = _header(first, name), sha256(first.text), 0
+    for row in rows:
+        _decoded(last, Page, name)
+        digest.update(last.text)
+        last, count = row, count + 1
+    trailer = _decoded(last, Trailer, name)
+    if trailer.pages != count or trailer.checksum != digest.hexdigest():
         raise StoreCorrupted(f"{name} was changed since it was written; nothing was imported: export again")
-    return header, pages, trailer
+    return header, trailer
 
 
-def _header(text: str, name: str) -> Header:
+def pages_in(lines: Iterable[bytes], name: str) -> Iterator[Page]:
+    """The pages of an export that was checked, each read when it is asked for."""
+    for row, _ in pairwise(islice(_rows(lines), 1, None)):
+        yield _decoded(row, Page, name)
+
+
+class _Row(NamedTuple):
+    """A line that is not empty."""
+
+    number: int
+    text: bytes
+
+
+def _rows(lines: Iterable[bytes]) -> Iterator[_Row]:
+    for number, line in enumerate(lines, 1):
+        if text := line.rstrip():
+            yield _Row(number, text + b"\n")
+
+
+def _header(row: _Row, name: str) -> Header:
     try:
-        header = json.decode(text, type=Header)
-    except (DecodeError, ValidationError) as error:
+        header = json.decode(row.text, type=Header)
+    except (DecodeError, ValidationError, UnicodeDecodeError) as error:
         raise StoreCorrupted(f"{name} is not an export of a store; nothing was imported") from error
     if header.holdfast_export != FORMAT:
         raise StoreCorrupted(f"{name} is an export of format {header.holdfast_export}, and this version reads {FORMAT}: upgrade Holdfast")
     return header
 
 
-def _pages(texts: Iterable[str]) -> Iterator[Page]:
-    for text in texts:
-        yield json.decode(text, type=Page)
+def _decoded(row: _Row, kind: type[R], name: str) -> R:
+    try:
+        return json.decode(row.text, type=kind)
+    except (DecodeError, ValidationError, UnicodeDecodeError) as error:
+        raise StoreCorrupted(f"{name} is cut off or changed: line {row.number} cannot be read ({error}); nothing was imported") from error
 
 
 def _written(file: IO[str], value: Struct) -> bytes:

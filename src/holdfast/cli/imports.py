@@ -1,8 +1,12 @@
 """The commands `holdfast import …`."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import IO, Annotated
 
 import typer
 from msgspec import Struct
@@ -46,20 +50,34 @@ def file(
 ) -> None:
     """Read an export into a store, page by page, each read back and compared.
 
-    Ids, attempts, histories, delays, keys, revisions and fences are kept, and tokens continue above those of the exported store. After an
-    interruption it continues when it is called again.
+    The export is read to its end first: if a line of it is broken, the line is named and nothing is imported. Ids, attempts, histories,
+    delays, keys, revisions and fences are kept, and tokens continue above those of the exported store. After an interruption it continues
+    when it is called again.
     """
     from holdfast._sync.flows.importing import import_pages
-    from holdfast.cli.export_file import read_export
+    from holdfast.cli.export_file import check_export, pages_in
 
-    source = sys.stdin if name == "-" else Path(name).open(encoding="utf-8")  # noqa: SIM115 - closed below
-    with source:
-        header, pages, trailer = read_export(source, name)
-    with reached(url, create=True) as store, progress_bar("importing pages", quiet=as_json) as show:
-        told = f"export of {header.url}@{trailer.checksum[:16]}"
-        copying = import_pages(store, told, header.survey, pages, merge=merge, progress=lambda done: show(done, len(pages)))
-        imported = Imported(copying.messages, copying.entries, header.url, store.url)
+    with twice_readable(name) as source:
+        header, trailer = check_export(source, name)
+        source.seek(0)
+        with reached(url, create=True) as store, progress_bar("importing pages", quiet=as_json) as show:
+            told, pages = f"export of {header.url}@{trailer.checksum[:16]}", pages_in(source, name)
+            copying = import_pages(store, told, header.survey, pages, merge=merge, progress=lambda done: show(done, trailer.pages))
+            imported = Imported(copying.messages, copying.entries, header.url, store.url)
     print_imported(imported, as_json=as_json)
+
+
+@contextmanager
+def twice_readable(name: str) -> Iterator[IO[bytes]]:
+    """The file to read: it is checked before it is imported. What comes through a pipe is kept in a file of its own meanwhile."""
+    with ExitStack() as stack:
+        source = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
+        if not source.seekable():
+            kept = stack.enter_context(TemporaryFile())
+            copyfileobj(source, kept)
+            kept.seek(0)
+            source = kept
+        yield source
 
 
 def print_imported(imported: Imported, *, as_json: bool) -> None:

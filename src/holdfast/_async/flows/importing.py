@@ -1,11 +1,12 @@
 """Imports pages of records from outside a store, each read back and compared."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from holdfast._async.flows.copying import copy_page
 from holdfast.commands import BeginImport, Copying, EndImport
 from holdfast.commands.surveying import Surveyed
 from holdfast.copy_pages import Page
+from holdfast.errors import StoreCorrupted
 from holdfast.stores import AsyncStore
 
 
@@ -13,21 +14,25 @@ async def import_pages(
     target: AsyncStore,
     source: str,
     survey: Surveyed,
-    pages: Sequence[Page],
+    pages: Iterable[Page],
     *,
     merge: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> Copying:
     """Take the pages in, in this order; called again after an interruption, with the same source, those that are missing.
 
-    `progress` is called with the number of pages that are done.
+    Each page is asked for when the one before it is in the target. `progress` is called with the number of pages that are done.
     """
     copying = await target.execute(BeginImport(source, survey, merge))
-    places = [page.place.text for page in pages]
-    done = places.index(copying.place) + 1 if copying.place else 0
-    for number, page in enumerate(pages[done:], done + 1):
+    is_there = bool(copying.place)
+    for number, page in enumerate(pages, 1):
+        if is_there:
+            is_there = page.place.text != copying.place
+            continue
         copying = await copy_page(target, copying, page)
         if progress is not None:
             progress(number)
+    if is_there:
+        raise StoreCorrupted(f"an earlier import from {source} came further than this one has pages: empty the target, and import again")
     await target.execute(EndImport())
     return copying
