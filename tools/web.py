@@ -34,6 +34,7 @@ def build_client() -> None:
         document.write_bytes(text)
         _npm("run", "--silent", "types")
     _npm("run", "--silent", "check")
+    shutil.rmtree("dist", ignore_errors=True)  # The package takes all that is in it.
     _npm("run", "--silent", "build")
 
 

@@ -1,5 +1,7 @@
 /** A lock by name: the same one that Python programs take with `Lock(name)`. */
 
+/// <reference lib="esnext.disposable" preserve="true" />
+
 import type { Holdfast } from "./client.ts";
 import { LeaseHeld, LeaseLost } from "./errors.ts";
 import { Keepalive } from "./keepalive.ts";
