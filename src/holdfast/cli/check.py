@@ -10,7 +10,7 @@ from msgspec import DecodeError, Struct, json
 from holdfast._sync.flows.copying import Contents, contents_of, pages_of
 from holdfast.cli.commands import FAILED
 from holdfast.cli.opening import AsJson, StoreUrl, reached
-from holdfast.cli.progress import Show, progress_bar
+from holdfast.cli.progress import Lines, Show, progress_bar
 from holdfast.cli.showing import print_result
 from holdfast.commands import Survey
 from holdfast.connect import BACKUPS, backups_of
@@ -37,12 +37,12 @@ class Checked(Struct, frozen=True):
     """Whether nothing was written meanwhile; else counts were not compared."""
 
 
-def check(*, url: StoreUrl = None, as_json: AsJson = False) -> None:
+def check(*, url: StoreUrl = None, progress: Lines = False, as_json: AsJson = False) -> None:
     """Read everything in a store, look for damage, and compare it with the counts that the store keeps. Exits with 1 if it finds any.
 
     A SQLite or LMDB file is also checked page by page. Through a server it needs a token of scope admin.
     """
-    with progress_bar("reading", quiet=as_json) as show:
+    with progress_bar("reading", lines=progress, quiet=as_json) as show:
         with reached(url) as store:
             is_file = store.url.partition("://")[0] in BACKUPS
             checked = read_all(store, show)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.commands import INTERRUPTED
+from holdfast.cli.opening import AsJson
 from holdfast.cli.owner import act_as_owner_of
-from holdfast.cli.progress import progress_bar
+from holdfast.cli.progress import Lines, progress_bar
 from holdfast.cli.showing import print_result
 from holdfast.wording import counted
 
@@ -25,13 +26,16 @@ def copy(
     force: Annotated[
         bool, typer.Option("--force", help="With --undo: open the source even if the target was used since, or cannot be reached.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Show no progress, and print the result as JSON.")] = False,
+    progress: Lines = False,
+    as_json: AsJson = False,
 ) -> None:
     """Move every queue and dict to another store, and seal the source.
 
     No claim or lease may be held in the source, and nothing may be written to it meanwhile. After an interruption it continues when it is
     called again.
     """
+    from holdfast import copy as copy_store
+
     act_as_owner_of(*(url for url in (source, target) if url is not None))
     if undo:
         take_back(source, target, force=force, as_json=as_json)
@@ -40,7 +44,8 @@ def copy(
     if force:
         raise ValueError("--force belongs to --undo")
     try:
-        result = copy_quietly(source, target or "", merge=merge) if as_json else copy_visibly(source, target or "", merge=merge)
+        with progress_bar("counting", lines=progress, quiet=as_json) as show:
+            result = copy_store(source, target or "", merge=merge, progress=lambda one: show(one.done, one.total, one.what))
     except KeyboardInterrupt:
         typer.echo("Interrupted: the source is as it was. Call it again to go on from here.", err=True)
         raise typer.Exit(INTERRUPTED) from None
@@ -70,21 +75,6 @@ def as_sentences(undone: "CopyUndone") -> str:
         return f"{opened}\n{undone.target} is sealed in turn: delete it when you like."
     left = "work done there since the copy is not in the source, and work in both may be done twice. Delete it."
     return f"{opened}\n{undone.target} was left alone: {left}"
-
-
-def copy_quietly(source: str, target: str, *, merge: bool) -> "CopyResult":
-    """Copy without a word."""
-    from holdfast import copy as copy_store
-
-    return copy_store(source, target, merge=merge)
-
-
-def copy_visibly(source: str, target: str, *, merge: bool) -> "CopyResult":
-    """Copy behind a progress bar."""
-    from holdfast import copy as copy_store
-
-    with progress_bar("counting") as show:
-        return copy_store(source, target, merge=merge, progress=lambda one: show(one.done, one.total, one.what))
 
 
 def as_text(result: "CopyResult") -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from holdfast._sync.flows.copying import contents_of, pages_of
 from holdfast.cli.export_file import FORMAT, Header, write_export
 from holdfast.cli.opening import AsJson, StoreUrl, reached
-from holdfast.cli.progress import Show, progress_bar
+from holdfast.cli.progress import Lines, Show, progress_bar
 from holdfast.cli.showing import print_result
 from holdfast.commands import Survey
 from holdfast.errors import Refused, StoreError
@@ -35,6 +35,7 @@ def export(
     name: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; - is the standard output.")] = "-",
     *,
     url: StoreUrl = None,
+    progress: Lines = False,
     as_json: AsJson = False,
 ) -> None:
     """Write every queue and dict of a store as lines of JSON, for `holdfast import`, into any store.
@@ -42,7 +43,7 @@ def export(
     It fails, and leaves no file, if the store is written to meanwhile: stop its programs, or export a backup. Leases and events are not in
     it. Through a server it needs a token of scope admin.
     """
-    with reached(url) as store, progress_bar("exporting", quiet=as_json) as show, written(name) as file:
+    with reached(url) as store, progress_bar("exporting", lines=progress, quiet=as_json) as show, written(name) as file:
         survey = store.execute(Survey())
         contents = contents_of(store, refuse_claims=False)
         header = Header(FORMAT, store.url, survey)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from holdfast.cli.commands import DefaultGroup
 from holdfast.cli.opening import AsJson, StoreUrl, reached
 from holdfast.cli.owner import act_as_owner_of
-from holdfast.cli.progress import progress_bar
+from holdfast.cli.progress import Lines, progress_bar
 from holdfast.cli.showing import print_result
 from holdfast.wording import counted
 
@@ -46,6 +46,7 @@ def file(
     *,
     url: StoreUrl = None,
     merge: Annotated[bool, typer.Option("--merge", help="Into a store that is not empty; what is in both is refused.")] = False,
+    progress: Lines = False,
     as_json: AsJson = False,
 ) -> None:
     """Read an export into a store, page by page, each read back and compared.
@@ -60,7 +61,7 @@ def file(
     with twice_readable(name) as source:
         header, trailer = check_export(source, name)
         source.seek(0)
-        with reached(url, create=True) as store, progress_bar("importing pages", quiet=as_json) as show:
+        with reached(url, create=True) as store, progress_bar("importing pages", lines=progress, quiet=as_json) as show:
             told, pages = f"export of {header.url}@{trailer.checksum[:16]}", pages_in(source, name)
             copying = import_pages(store, told, header.survey, pages, merge=merge, progress=lambda done: show(done, trailer.pages))
             imported = Imported(copying.messages, copying.entries, header.url, store.url)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from holdfast._sync.flows.copying import raise_numbers
 from holdfast.cli.opening import AsJson, opened
 from holdfast.cli.owner import act_as_owner_of
+from holdfast.cli.progress import Lines, Show, progress_bar
 from holdfast.cli.showing import print_result
 from holdfast.commands import Survey
 from holdfast.connect import backups_of, file_of
@@ -38,6 +39,7 @@ def restore(
         Path | None, typer.Option("--from", metavar="PATH", help="The backup to put in place first; the file that was there is kept.")
     ] = None,
     above: Annotated[int, typer.Option("--above", min=0, help="A token that was given out before; new ones are larger.")] = 0,
+    progress: Lines = False,
     as_json: AsJson = False,
 ) -> None:
     """Raise the tokens of a store whose data is a restored backup, and let every watch start again.
@@ -45,8 +47,8 @@ def restore(
     With --from it puts a backup of a SQLite or LMDB store in place itself. Else run it after the backup is in place and before the programs
     start again. It loses nothing, and running it twice does no harm.
     """
-    with _quiet():
-        restored = _restored(url, backup, above)
+    with _quiet(), progress_bar("copying bytes", lines=progress, quiet=as_json) as show:
+        restored = _restored(url, backup, above, show)
     kept = restored.kept
     text = (
         f"Tokens, revisions and events of {restored.url} continue above {restored.after}; the newest was {restored.before}.\n"
@@ -67,12 +69,12 @@ def _quiet() -> Iterator[None]:
         log.setLevel(before)
 
 
-def _restored(url: str, backup: Path | None, above: int) -> Restored:
+def _restored(url: str, backup: Path | None, above: int, show: Show) -> Restored:
     kept = None
     if backup is not None:
         act_as_owner_of(url, backup)
         above = max(above, _newest(url))
-        kept = _put(url, backup)
+        kept = _put(url, backup, show)
     with opened(url) as store:
         return Restored(store.url, *raise_numbers(store, above), kept)
 
@@ -86,8 +88,8 @@ def _newest(url: str) -> int:
         return 0
 
 
-def _put(url: str, backup: Path) -> str | None:
+def _put(url: str, backup: Path, show: Show) -> str | None:
     backups, place = backups_of(url), file_of(url)
     assert place is not None, "what has backups is a file"  # noqa: S101 - for the type checker
     aside = place.with_name(f"{place.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
-    return str(aside) if backups.put(backup, aside) else None
+    return str(aside) if backups.put(backup, aside, show) else None

@@ -6,7 +6,7 @@ import typer
 
 from holdfast.cli.known_queues import known_queue, refuse_unknown_queue
 from holdfast.cli.opening import AsJson, StoreUrl, connected
-from holdfast.cli.progress import progress_bar
+from holdfast.cli.progress import Lines, progress_bar
 from holdfast.cli.queue.messages import (
     ErrorClass,
     ErrorContains,
@@ -54,6 +54,7 @@ def redrive(
     label: Label = None,
     group: Group = None,
     url: StoreUrl = None,
+    progress: Lines = False,
     as_json: AsJson = False,
 ) -> None:
     """Give dead letters another chance: those named, or all that the options find, or all; in steps of 1,000."""
@@ -62,7 +63,7 @@ def redrive(
     which = narrowed(
         older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
     )
-    with connected(url) as client, progress_bar("redriven", quiet=as_json) as show:
+    with connected(url) as client, progress_bar("redriven", lines=progress, quiet=as_json) as show:
         for name in (queue,) if to is None else (queue, to):
             refuse_unknown_queue(client.store, name)
         done = Queue.from_name(queue, client=client).redrive(ids or None, to=to, rate_per_s=rate_per_s, on_progress=show, **which)
@@ -84,13 +85,14 @@ def cancel(
     label: Label = None,
     group: Group = None,
     url: StoreUrl = None,
+    progress: Lines = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove messages that are not claimed: those named, or those that the options find; in steps of 1,000."""
     which = narrowed(
         older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
     )
-    with known_queue(queue, url) as handle, progress_bar("removed", quiet=as_json) as show:
+    with known_queue(queue, url) as handle, progress_bar("removed", lines=progress, quiet=as_json) as show:
         done = handle.cancel(ids or None, state=state, prefix=key_prefix, on_progress=show, **which)  # type: ignore[arg-type]  # the command checks the state
     print_result(as_data(done), f"{counted(done.count, 'message')} removed.", as_json=as_json)
 
@@ -101,11 +103,15 @@ def purge(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     drop: Annotated[bool, typer.Option("--drop", help="Remove the queue and its settings too.")] = False,
     url: StoreUrl = None,
+    progress: Lines = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove every message of a queue; claims on them are lost. Asks first, unless `--yes` is given."""
     with known_queue(queue, url) as handle:
         if not yes:
             typer.confirm(f"Remove every message of queue {queue}?", abort=True, err=True)
-        done = handle.delete() if drop else handle.clear()
+        with progress_bar("removing messages", lines=progress, quiet=as_json) as show:
+            show(0)  # It is one step, whose end is all that can be seen of it.
+            done = handle.delete() if drop else handle.clear()
+            show(done.count, done.count)
     print_result(as_data(done), f"{counted(done.count, 'message')} removed.", as_json=as_json)

@@ -11,6 +11,7 @@ from msgspec import DecodeError, json
 from holdfast.arguments.named_claims import raise_lost
 from holdfast.cli.commands import NOTHING
 from holdfast.cli.opening import AlwaysJson, AsJson, CreateStore, StoreUrl, connected, value_of
+from holdfast.cli.progress import Lines, Show, progress_bar
 from holdfast.cli.queue.messages import QueueName, cut, line
 from holdfast.cli.showing import print_result
 from holdfast.wording import counted
@@ -41,6 +42,7 @@ def put(
     group: Annotated[str | None, typer.Option(help="The group whose limits, rate and order it follows.")] = None,
     url: StoreUrl = None,
     create_store: CreateStore = False,
+    progress: Lines = False,
     as_json: AsJson = False,
 ) -> None:
     """Put a message, or one for each line of the standard input, in steps of 1,000 lines."""
@@ -57,26 +59,22 @@ def put(
             return
         if key is not None or message_id is not None:
             raise ValueError("--key and --id name one message: give its value as an argument")
-        count = _put_lines(handle, _values(sys.stdin, text=text), shared)
+        with progress_bar("messages put", lines=progress, quiet=as_json) as show:
+            count = _put_lines(handle, _values(sys.stdin, text=text), shared, show)
     print_result({"queue": queue, "count": count}, f"Put {counted(count, 'message')}.", as_json=as_json)
 
 
-def _put_lines(queue: "Queue[Any]", values: Iterator[Any], shared: dict[str, Any]) -> int:
-    """Put what was read, behind a count that a terminal shows; return how many."""
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn
-
-    console, count = Console(stderr=True), 0
-    with Progress(TextColumn("{task.completed:,.0f} messages put"), console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        try:
-            while batch := list(islice(values, BATCH)):
-                queue.put_many(batch, **shared)
-                count += len(batch)
-                bar.update(task, completed=count)
-        except BaseException:
-            typer.echo(f"holdfast queue put: {counted(count, 'message')} put before the error, nothing after it", err=True)
-            raise
+def _put_lines(queue: "Queue[Any]", values: Iterator[Any], shared: dict[str, Any], show: Show) -> int:
+    """Put what was read, and show how far that is; return how many."""
+    count = 0
+    try:
+        while batch := list(islice(values, BATCH)):
+            queue.put_many(batch, **shared)
+            count += len(batch)
+            show(count)
+    except BaseException:
+        typer.echo(f"holdfast queue put: {counted(count, 'message')} put before the error, nothing after it", err=True)
+        raise
     return count
 
 

@@ -1,7 +1,6 @@
 """Backups of stores that are files: making one while programs use the store, and putting one in its place."""
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -10,23 +9,24 @@ from holdfast.errors import StoreError
 from holdfast.stores.files.beside import OURS_ALONE, share_like, sync_folder
 
 Progress = Callable[[int, int], None]
-"""Called with how much is done, and with how much there is, in pages."""
+"""Called with how much is done, and with how much there is."""
 
 
 class Backups(Protocol):
     """The backups of one store."""
 
     def write(self, target: Path, progress: Progress) -> None:
-        """Copy the store, as it is at one moment, to a path where nothing is yet; programs may go on."""
+        """Copy the store, as it is at one moment, to a path where nothing is yet; programs may go on. `progress` is called with pages."""
         ...
 
     def damage(self, limit: int) -> list[str]:
         """What the engine finds damaged in the store, up to so many sentences."""
         ...
 
-    def put(self, backup: Path, aside: Path) -> bool:
+    def put(self, backup: Path, aside: Path, progress: Progress) -> bool:
         """Put a backup in the place of the store, which is kept under the path `aside`; return whether there was one.
 
+        `progress` is called with bytes.
         Raises `StoreError` while another program has the store open, and `StoreCorrupted` for what is not a backup of a store.
         """
         ...
@@ -38,7 +38,11 @@ def refuse_existing(target: Path) -> None:
         raise StoreError(f"{target} is there already: name another path, or remove it")
 
 
-def put_file(backup: Path, place: Path, aside: Path) -> bool:
+PORTION_BYTES = 2**20
+"""So much of a backup is copied between two looks at the progress."""
+
+
+def put_file(backup: Path, place: Path, aside: Path, progress: Progress) -> bool:
     """Let a copy of the backup take the place of a file in one step, which is kept aside; return whether there was one."""
     fresh = place.with_name(f"{place.name}.restoring")
     fresh.unlink(missing_ok=True)
@@ -46,7 +50,11 @@ def put_file(backup: Path, place: Path, aside: Path) -> bool:
     try:
         with backup.open("rb") as source, os.fdopen(fd, "wb") as made:
             share_like(place, made.fileno())
-            shutil.copyfileobj(source, made, 2**20)
+            done, total = 0, os.fstat(source.fileno()).st_size
+            while portion := source.read(PORTION_BYTES):
+                made.write(portion)
+                done += len(portion)
+                progress(done, total)
             made.flush()
             os.fsync(made.fileno())
         was_there = place.exists()

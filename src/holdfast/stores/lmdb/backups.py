@@ -48,13 +48,13 @@ class LmdbBackups:
         refuse_if_missing(str(self._folder))
         return _unreadable(self._folder)[:limit]
 
-    def put(self, backup: Path, aside: Path) -> bool:
+    def put(self, backup: Path, aside: Path, progress: Progress) -> bool:
         data = backup / DATA if backup.is_dir() else backup
         _refuse_what_is_no_backup(data)
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._refuse_if_open()
         (self._folder / LOCK).unlink(missing_ok=True)
-        return put_file(data, self._folder / DATA, aside)
+        return put_file(data, self._folder / DATA, aside, progress)
 
     def _refuse_if_open(self) -> None:
         """Every process that has the environment open has a lock on the first byte of the lock file."""

@@ -55,13 +55,13 @@ class SqliteBackups:
             return [str(error)]
         return [] if found == ["ok"] else found
 
-    def put(self, backup: Path, aside: Path) -> bool:
+    def put(self, backup: Path, aside: Path, progress: Progress) -> bool:
         _refuse_what_is_no_backup(backup)
         if self._path.exists():
             self._refuse_if_open()
             for suffix in ("-wal", "-shm"):
                 beside(self._path, suffix).unlink(missing_ok=True)
-        return put_file(backup, self._path, aside)
+        return put_file(backup, self._path, aside, progress)
 
     def _refuse_if_open(self) -> None:
         """Move the log into the file and remove it, which SQLite does only for the last that has the file open."""
