@@ -57,6 +57,7 @@ CONDITIONS = {
     "lmdb": ("holdfast.stores.lmdb.condition", "lmdb_condition"),
     **dict.fromkeys(POSTGRES, ("holdfast.stores.postgres.condition", "postgres_condition")),
     **dict.fromkeys(REDIS, ("holdfast.stores.redis.condition", "redis_condition")),
+    **dict.fromkeys(("http", "https"), ("holdfast.stores.http.condition", "http_condition")),
 }
 """How the condition of a store is found."""
 
@@ -195,13 +196,13 @@ def seal_of(target: str) -> "Seal":
 
 
 def condition_of(target: str | None) -> "Condition | None":
-    """The condition of the store at a URL; without one, of that of `connect`. None through a server, and for a store in memory."""
+    """The condition of the store, or of the server, at a URL; without one, of that of `connect`. None for a store in memory."""
     target = _url_of(target)
     url = _split(target)
     if url.scheme not in CONDITIONS:
         return None
     found_by: Callable[[Any], Condition] = _class_of(*CONDITIONS[url.scheme], url.scheme)  # type: ignore[assignment]
-    return found_by(target if url.scheme in DATABASES else _path_of(url))
+    return found_by(target if url.scheme in DATABASES | SERVERS else _path_of(url))
 
 
 def _url_of(target: str | None) -> str:

@@ -1,17 +1,23 @@
 """`holdfast doctor`: what is wrong with a store, its queues and its workers, with evidence and a remedy."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import json
 
-from holdfast import ControlPlaneClient, Lock, Queue, Worker
+from holdfast import ControlPlaneClient, Lock, Queue, Schedule, Worker
 from holdfast._sync.flows.working.registering import Registration
 from holdfast._sync.handles.worker import STOPPED
-from holdfast.cli.doctor.findings import clock, durability
+from holdfast.cli.doctor import condition
+from holdfast.cli.doctor.findings import clock, durability, look
+from holdfast.connect import connect
 from holdfast.stores import Guarantees
+from holdfast.stores.memory import MemoryStore
 from holdfast.stores.sqlite.store import SqliteStore
+from holdfast.testing.clock import FakeClock
 from tests.cli.running import holdfast
 
 
@@ -28,7 +34,8 @@ def findings(url: str, *more: str, code: int = 0) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_store_without_faults_has_none(url: str) -> None:
+def test_a_store_without_faults_has_none(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(condition, "LOW_BYTES", 0)  # Whatever disk the tests run on.
     assert {finding["level"] for finding in findings(url, "--strict")} == {"ok"}
     assert "survives a loss of power" in holdfast("doctor", f"--url={url}").stdout
 
@@ -93,3 +100,73 @@ def test_a_lock_that_is_held_for_long_is_named_with_its_holder(url: str, monkeyp
     (warning,) = [finding for finding in findings(url) if finding["about"] == "lock report"]
     assert "is held by host-3" in warning["finding"]
     assert "holdfast lock break report" in warning["remedy"]
+
+
+@pytest.fixture
+def clock_() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def client(clock_: FakeClock) -> ControlPlaneClient:
+    """Of a store whose clock the test owns."""
+    return ControlPlaneClient.on(MemoryStore(clock=clock_))
+
+
+def about(client: ControlPlaneClient, what: str) -> list[tuple[str, str]]:
+    return [(one.level, one.finding) for one in look(client) if one.about == what]
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["lost", "control: acknowledged in time"])
+def test_claims_that_end_with_their_lease_are_a_warning(client: ControlPlaneClient, clock_: FakeClock, is_lost: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    mail = Queue[int].create("mail", client=client)
+    mail.put_many([1, 2, 3])
+    claims = mail.claim_many(3, lease_s=1)
+    if is_lost:
+        clock_.advance(2)
+        claims = mail.claim_many(3, lease_s=1)
+    mail.ack(claims)
+    said = [("warning", "in the last 300 s the lease of 3 claims ended before the work did; work takes up to 0 s")]
+    assert about(client, "queue mail") == (said if is_lost else [])
+
+
+def test_a_schedule_whose_runs_nobody_puts_is_a_problem(client: ControlPlaneClient, clock_: FakeClock) -> None:
+    nightly = Schedule("nightly", "every 60 s", ("mail", 1), client=client)
+    nightly.save()
+    clock_.advance(90)
+    assert about(client, "schedule nightly") == [], "control: it is late, but not overdue"
+    clock_.advance(300)
+    ((level, found),) = about(client, "schedule nightly")
+    assert (level, "no living worker puts the runs" in found) == ("problem", True)
+    Registration(client.store, Worker(print, "mail", client=client, name="host-1").orders, "1").beat(STOPPED)
+    ((level, found),) = about(client, "schedule nightly")
+    assert (level, "overdue" in found) == ("warning", True)
+    nightly.pause("holiday")
+    assert about(client, "schedule nightly") == [], "control: it is paused"
+
+
+def test_a_disk_that_is_nearly_full_is_a_warning_and_then_a_problem() -> None:
+    assert [condition.disk(free * condition.MIB).level for free in (512, 511, 64, 63)] == ["ok", "warning", "warning", "problem"]
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "lmdb"])
+def test_the_disk_of_a_file_is_looked_at(scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(f"{scheme}:///{tmp_path}/store").close()
+    for low, level in ((0, "ok"), (2**62, "warning")):
+        monkeypatch.setattr(condition, "LOW_BYTES", low)
+        monkeypatch.setattr(condition, "EMPTY_BYTES", 0)
+        assert [one["level"] for one in findings(f"{scheme}:///{tmp_path}/store") if one["about"] == "disk"] == [level]
+
+
+def test_a_form_that_a_newer_release_made_is_told_and_one_that_this_release_cannot_read_is_refused(url: str) -> None:
+    path = url.removeprefix("sqlite:///")
+    for name, code in (("expanded", 0), ("version", 1)):
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("update holdfast_meta set value = '99' where name = ?", (name,))
+        ran = holdfast("doctor", "--json", f"--url={url}")
+        assert ran.exit_code == code, ran.stderr
+        if code:
+            assert "supports up to" in ran.stderr
+        else:
+            (schema,) = [one for one in json.decode(ran.stdout) if one["about"] == "schema"]
+            assert (schema["level"], "upgrade the programs of this release" in schema["remedy"]) == ("notice", True)

@@ -116,9 +116,14 @@ def test_a_redis_whose_memory_is_nearly_full_is_a_warning() -> None:
     assert (full["level"], "maxmemory" in full["remedy"]) == ("warning", True)
 
 
-def test_through_a_server_it_says_where_to_ask_about_the_engine(tmp_path: Path) -> None:
+def test_through_a_server_it_tells_the_release_and_where_to_ask_about_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with holdfast_server(f"sqlite:///{tmp_path}/s.db") as server:
         (schema,) = findings(server.url, "schema")
+        (same,) = findings(server.url, "server")
+        monkeypatch.setattr("holdfast.server.routes.about.__version__", "0.0.9")
+        (other,) = findings(server.url, "server")
+    assert (same["level"], other["level"], "Upgrade the older one" in other["remedy"]) == ("ok", "notice", True)
+    assert other["finding"].startswith("the server is of release 0.0.9, and this is ")
     assert (schema["level"], "where the store can be opened" in schema["remedy"]) == ("notice", True)
 
 

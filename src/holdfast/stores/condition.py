@@ -2,6 +2,13 @@
 
 from msgspec import Struct
 
+NEWER = "A newer release has added to it what this one does not need: upgrade the programs of this release, too."
+
+
+def newer_form(applied: int, known: int) -> str:
+    """What to do where more steps of a schema are applied than this release knows; empty where there are not."""
+    return NEWER if applied > known else ""
+
 
 class Transaction(Struct, frozen=True):
     """A transaction that is open, and keeps the engine from using space again."""
@@ -27,5 +34,7 @@ class Condition(Struct, frozen=True):
     """How large it may become, where something but the disk limits it."""
     compact: str = ""
     """How the unused space is given back."""
+    free_bytes: int | None = None
+    """How much room the disk of its file has left; None where that is not known."""
     oldest: Transaction | None = None
     """The transaction that has been open for longest, where that matters."""

@@ -11,6 +11,10 @@ MIB: Final = 2**20
 BLOAT_BYTES: Final = 64 * MIB
 BLOAT_SHARE: Final = 0.5
 """Unused space is worth a word if there is that much of it, and it is so large a part."""
+LOW_BYTES: Final = 512 * MIB
+"""With less free space on the disk there is a warning."""
+EMPTY_BYTES: Final = 64 * MIB
+"""With less it is a problem: a checkpoint, or a backup, may need as much at once."""
 FULL_SHARE: Final = 0.8
 """From here on a limit is said to be near."""
 OPEN_S: Final = 600.0
@@ -26,16 +30,19 @@ ELSEWHERE: Final = (
 
 
 def condition_findings(condition: Condition | None, *, is_server: bool) -> Iterator[Finding]:
-    """What is known of the engine; of a store in memory nothing."""
+    """What is known of the engine, or of the server before it; of a store in memory nothing."""
     if condition is None:
-        if is_server:
-            yield Finding("notice", "schema", "the store is behind a server, and only its queues and workers were examined", ELSEWHERE)
         return
-    yield Finding("notice" if condition.form_remedy else "ok", "schema", condition.form, condition.form_remedy)
+    about = "server" if is_server else "schema"
+    yield Finding("notice" if condition.form_remedy else "ok", about, condition.form, condition.form_remedy)
+    if is_server:
+        yield Finding("notice", "schema", "the store is behind a server, and only its queues and workers were examined", ELSEWHERE)
     if condition.is_pooled:
         yield Finding("notice", "pooler", POOLER, "For waits that end at once, give the programs a URL of the server itself.")
     if condition.size_bytes:
         yield space(condition)
+    if condition.free_bytes is not None:
+        yield disk(condition.free_bytes)
     used = condition.size_bytes - condition.unused_bytes
     if condition.limit_bytes is not None and used > FULL_SHARE * condition.limit_bytes:
         found = f"{_mib(used)} of the {_mib(condition.limit_bytes)} that the server may take are used"
@@ -51,6 +58,15 @@ def space(condition: Condition) -> Finding:
     if condition.unused_bytes < BLOAT_BYTES or condition.unused_bytes < BLOAT_SHARE * condition.size_bytes:
         return Finding("ok", "space", found)
     return Finding("warning", "space", found, condition.compact)
+
+
+def disk(free_bytes: int) -> Finding:
+    """How much room the disk of a file has left."""
+    found = f"{_mib(free_bytes)} are free on the disk of the store"
+    if free_bytes >= LOW_BYTES:
+        return Finding("ok", "disk", found)
+    remedy = "Free some, or move the store to a larger one with `holdfast copy`. On a full disk puts are refused, and nothing is lost."
+    return Finding("warning" if free_bytes >= EMPTY_BYTES else "problem", "disk", found, remedy)
 
 
 def _mib(size_bytes: int) -> str:

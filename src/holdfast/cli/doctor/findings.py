@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from holdfast._sync.flows.rating import each_rates
 from holdfast.cli.doctor.finding import Finding
+from holdfast.cli.doctor.schedules import schedule_findings
 from holdfast.cli.queue_counts import queue_counts
 from holdfast.commands import Browse
 from holdfast.wording import counted, seconds
 from holdfast.workers.registry import functions_of, shown_functions
 
 if TYPE_CHECKING:
-    from holdfast import ControlPlaneClient, Stats, WorkerInfo
+    from holdfast import ControlPlaneClient, QueueRates, Stats, WorkerInfo
 
 CLOCK_S: Final = 5.0
 """From here on the clocks of this machine and of the store are said to differ."""
@@ -26,6 +28,16 @@ LETTERS: Final = 1_000
 """So many dead letters of a queue are read to find out what they died of."""
 ERRORS: Final = 3
 """So many kinds of errors are named."""
+
+
+RATED: Final = 200
+"""Of so many queues the events are read."""
+SINCE_S: Final = 300.0
+"""Those of so many seconds."""
+LOST: Final = 3
+"""So many claims that ended with their lease are worth a word,"""
+LOST_SHARE: Final = 0.05
+"""if they are so large a part of all."""
 
 
 class QueueFacts(Struct, frozen=True):
@@ -46,16 +58,32 @@ def look(client: "ControlPlaneClient") -> Iterator[Finding]:
     store = client.store
     yield from durability(store.guarantees)
     # Any answer that bears the time of the store.
-    now = store.execute(Browse("default", limit=1)).now
-    yield clock(time.time_ns() // 1_000, now + store.wall_offset_us())
+    now = store.execute(Browse("default", limit=1)).now + store.wall_offset_us()
+    yield clock(time.time_ns() // 1_000, now)
     living = Worker.list(client=client)
     facts = list(queues(client, living))
     for queue in facts:
         yield from queue_findings(queue)
         if queue.stats.dead:
             yield dead_letters(client, queue)
+    for name, rates in each_rates(store, [queue.name for queue in facts[:RATED]], SINCE_S).items():
+        yield from lost_claims(name, rates)
+    yield from schedule_findings(store, now, living)
     yield from lease_findings(client)
     yield from worker_findings(living, facts)
+
+
+def lost_claims(queue: str, rates: "QueueRates") -> Iterator[Finding]:
+    """Whether claims end with their lease, before their work does."""
+    if rates.expired < LOST or rates.expired < LOST_SHARE * rates.claimed:
+        return
+    found = f"in the last {seconds(rates.window_s)} the lease of {counted(rates.expired, 'claim')} ended before the work did"
+    told = "" if rates.p95_duration_s is None else f"; work takes up to {seconds(rates.p95_duration_s)}"
+    remedy = (
+        "Its workers are killed or stand still (see their log, and that of the system), or programs claim without renewing: "
+        "then give them a longer lease_s."
+    )
+    yield Finding("warning", f"queue {queue}", f"{found}{told}", remedy)
 
 
 def lease_findings(client: "ControlPlaneClient") -> Iterator[Finding]:

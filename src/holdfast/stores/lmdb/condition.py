@@ -1,6 +1,7 @@
 """The condition of an LMDB environment."""
 
 from pathlib import Path
+from shutil import disk_usage
 
 import lmdb
 
@@ -25,5 +26,6 @@ def lmdb_condition(folder: Path) -> Condition:
         f"format {FORMAT}, which this release writes",
         size_bytes=pages * page_bytes,
         unused_bytes=(pages - used) * page_bytes,
+        free_bytes=disk_usage(folder).free,
         compact="New messages use the space again. To give it back, stop the programs, `holdfast backup`, `holdfast restore --from`.",
     )

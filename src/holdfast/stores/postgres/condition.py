@@ -2,7 +2,7 @@
 
 from psycopg import sql
 
-from holdfast.stores.condition import Condition, Transaction
+from holdfast.stores.condition import Condition, Transaction, newer_form
 from holdfast.stores.postgres.address import parse
 from holdfast.stores.postgres.maintenance import administering
 from holdfast.stores.postgres.schema import newest
@@ -41,7 +41,7 @@ def postgres_condition(url: str) -> Condition:
         oldest = session.execute(OLDEST).fetchone()
     return Condition(
         f"{expanded} steps of the schema are applied, and this release knows {newest()}; functions of {counted(releases, 'release')}",
-        form_remedy=PRUNE if releases > 1 else "",
+        form_remedy=newer_form(int(expanded), newest()) or (PRUNE if releases > 1 else ""),
         is_pooled=is_pooled,
         size_bytes=size_bytes,
         unused_bytes=unused_bytes,

@@ -3,8 +3,9 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from shutil import disk_usage
 
-from holdfast.stores.condition import Condition
+from holdfast.stores.condition import Condition, newer_form
 from holdfast.stores.sqlite.file import migrations, refuse_if_missing, translate
 
 
@@ -19,9 +20,12 @@ def sqlite_condition(path: Path) -> Condition:
             )
     except sqlite3.Error as error:
         raise translate(error, str(path)) from error
+    applied, known = int(found[0]) if found else 1, len(migrations())
     return Condition(
-        f"{found[0] if found else 1} steps of the schema are applied, and this release knows {len(migrations())}",
+        f"{applied} steps of the schema are applied, and this release knows {known}",
+        form_remedy=newer_form(applied, known),
         size_bytes=pages * page_bytes,
         unused_bytes=unused * page_bytes,
+        free_bytes=disk_usage(path.absolute().parent).free,
         compact=f"New messages use the space again. To give it back, stop the programs and run `sqlite3 {path} vacuum`.",
     )
