@@ -33,8 +33,8 @@ class Surroundings(Struct, frozen=True):
     """Its group, where the queue has groups."""
     claimed: Sequence[Message] = ()
     """The claimed messages of its group."""
-    waiting: Sequence[Message] = ()
-    """The ready messages of its group."""
+    head: Message | None = None
+    """The first in line of its group."""
     groups_ahead: int = 0
     """How many groups are served before its own."""
 
@@ -104,7 +104,7 @@ def _closed(settings: Settings, policy: Policy, now: int, offset_us: int) -> Exp
 def _shut(message: Message, lane: Lane, around: Surroundings, now: int, offset_us: int) -> Explanation | None:
     """What keeps its group from handing it out."""
     claimed = [one for one in around.claimed if one.held_at(now)]
-    if around.policy.groups == "strict" and (head := _head(message, claimed, around.waiting)) is not None:
+    if around.policy.groups == "strict" and (head := _head(message, claimed, around.head)) is not None:
         return _behind_in_group(head, lane, now, offset_us)
     limit = limit_of(lane, around.policy)
     if limit is not None and lane.live >= limit:
@@ -123,13 +123,11 @@ def _shut(message: Message, lane: Lane, around: Surroundings, now: int, offset_u
     return None
 
 
-def _head(message: Message, claimed: Sequence[Message], waiting: Sequence[Message]) -> Message | None:
+def _head(message: Message, claimed: Sequence[Message], head: Message | None) -> Message | None:
     """The message that a strict group must finish first, None if it is this one."""
     if claimed:
         return claimed[0]
-    in_line = [one for one in waiting if one.rank is not None and one.id != message.id]
-    before = [one for one in in_line if message.rank is None or (one.rank, one.n) < (message.rank, message.n)]
-    return min(before, key=lambda one: (one.rank or 0, one.n), default=None)
+    return None if head is None or head.id == message.id else head
 
 
 def _behind_in_group(head: Message, lane: Lane, now: int, offset_us: int) -> Explanation:

@@ -9,6 +9,7 @@ from holdfast.commands.endings import Endings
 from holdfast.commands.lanes import Given
 from holdfast.commands.ruled_claim import RuledClaim
 from holdfast.policy_records import Policy
+from holdfast.stores.memory.transaction import MemoryTransaction
 from tests.testing.controls import Mutant
 
 
@@ -86,6 +87,13 @@ LANE_MUTANTS = [
         "test_nothing_is_given_back_behind_a_later_claim",
     ),
     Mutant("gives nothing back to a rate", settling, "give_back", lambda *_: None, "test_what_was_not_started_is_given_back_to_the_rate"),
+    Mutant(
+        "counts no group before one",
+        MemoryTransaction,
+        "lanes_before",
+        lambda *_: 0,
+        "test_one_group_says_what_it_hands_out_and_how_many_are_served_before_it",
+    ),
     Mutant(
         "keeps in an idle queue what is done",
         ruled_claim,

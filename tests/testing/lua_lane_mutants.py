@@ -195,6 +195,12 @@ LIMITS = [
         "test_pruning_forgets_what_was_kept_long_enough",
     ),
     TextMutant(
+        "counts all open groups",
+        r'"\(" \.\. string\.sub\(packed, 1, 12\) \.\. lane\.name',
+        '"+"',
+        "test_one_group_says_what_it_hands_out_and_how_many_are_served_before_it",
+    ),
+    TextMutant(
         "keeps in an idle queue what is done",
         r"rules\.prune_done\(queue, SWEEP, \{\}\)",
         "local _",

@@ -77,6 +77,12 @@ MUTANTS = [
         "test_a_put_into_a_full_group_wakes_nobody",
     ),
     TextMutant(
+        "counts the groups behind one",
+        r"\(l\.turn, l\.place, l\.name\) <",
+        "(l.turn, l.place, l.name) >",
+        "test_one_group_says_what_it_hands_out_and_how_many_are_served_before_it",
+    ),
+    TextMutant(
         "keeps in an idle queue what is done",
         r"    perform forget_done_of\(s, now, [^;]*where s\.rules & 16 > 0;\n",
         "",

@@ -195,6 +195,10 @@ class QueueTransaction(Protocol):
         """Lanes by `wakes`: those whose moment has come; by `name`: all with a prefix, behind a name."""
         ...
 
+    def lanes_before(self, lane: Lane, limit: int) -> int:
+        """How many open lanes of its queue are served before a lane; up to so many are counted."""
+        ...
+
     def open_lanes(self, queue: str, limit: int) -> OpenLanes:
         """Everything that a claim of so many messages has to know, as a rule."""
         ...

@@ -134,6 +134,7 @@ def groups(world: "World") -> Groups:
         chance.choice(("", "", "b")),
         chance.choice((None, None, "", "a")),
         chance.choice((1, 100)),
+        exact=chance.random() < 0.3,
     )
 
 

@@ -108,6 +108,15 @@ async def test_a_dead_head_holds_its_group_until_it_is_resumed(jobs: AsyncQueue[
     assert await claimed(jobs) == ["next"]
 
 
+async def test_a_message_is_explained_by_its_own_group_however_many_there_are(jobs: AsyncQueue[Any]) -> None:
+    await jobs.configure(groups="fair")
+    for number in range(1_003, 0, -1):
+        await jobs.put(number, group=f"{number:04}")
+    for group, ahead in (("1003", "is the next"), ("1001", "2 groups are"), ("0001", "more than 1,000 groups are")):
+        (message,) = await jobs.browse(group=group)
+        assert f"; {ahead}" in (await jobs.explain(message)).sentence.replace("its group ", "")
+
+
 async def test_a_paused_group_lets_the_others_go_on(jobs: AsyncQueue[Any]) -> None:
     await jobs.configure(groups="fair")
     await jobs.put("a", group="a")

@@ -107,6 +107,15 @@ def test_a_dead_head_holds_its_group_until_it_is_resumed(jobs: Queue[Any]) -> No
     assert claimed(jobs) == ["next"]
 
 
+def test_a_message_is_explained_by_its_own_group_however_many_there_are(jobs: Queue[Any]) -> None:
+    jobs.configure(groups="fair")
+    for number in range(1_003, 0, -1):
+        jobs.put(number, group=f"{number:04}")
+    for group, ahead in (("1003", "is the next"), ("1001", "2 groups are"), ("0001", "more than 1,000 groups are")):
+        (message,) = jobs.browse(group=group)
+        assert f"; {ahead}" in (jobs.explain(message)).sentence.replace("its group ", "")
+
+
 def test_a_paused_group_lets_the_others_go_on(jobs: Queue[Any]) -> None:
     jobs.configure(groups="fair")
     jobs.put("a", group="a")

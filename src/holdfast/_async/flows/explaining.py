@@ -7,7 +7,7 @@ from holdfast._async.flows.job_status import job_status
 from holdfast._async.flows.working.registering import workers
 from holdfast.commands import Browse, Browsed, Filter, Groups, Names
 from holdfast.errors import NotAllowed
-from holdfast.explanations import AHEAD_MOST, GROUPS_MOST, Surroundings, explain
+from holdfast.explanations import AHEAD_MOST, Surroundings, explain
 from holdfast.policy_records import Lane
 from holdfast.records import Message
 from holdfast.results import Explanation
@@ -46,14 +46,15 @@ async def _surroundings(store: AsyncStore, queue: str, message: Message | None) 
     if policy is None or policy.groups is None or message.lane is None:
         line = await store.execute(Browse(queue, limit=AHEAD_MOST + 1))
         return Surroundings(settings, first.messages, line.messages)
-    same = Filter(group=message.group or "")
-    claimed = await find_messages(store, Browse(queue, state="leased", which=same, limit=AHEAD_MOST))
-    waiting = await find_messages(store, Browse(queue, which=same, limit=GROUPS_MOST))
-    lanes = (await store.execute(Groups(queue, prefix=message.lane, limit=1))).lanes
-    lane = lanes[0] if lanes and lanes[0].name == message.lane else Lane(queue, message.lane)
-    others = (await store.execute(Groups(queue, limit=GROUPS_MOST + 1))).lanes
-    ahead = sum(other.open and (other.turn, other.place, other.name) < (lane.turn, lane.place, lane.name) for other in others)
-    return Surroundings(settings, first.messages, (), lane, claimed, waiting, ahead)
+    group = await store.execute(Groups(queue, prefix=message.lane, exact=True))
+    lane = group.lanes[0] if group.lanes else Lane(queue, message.lane)
+    claimed, head = list[Message](), Browsed([])
+    if lane.live:
+        # Only a group with a limit knows of claims, and only there do they matter.
+        claimed = await find_messages(store, Browse(queue, state="leased", which=Filter(group=message.group or ""), limit=AHEAD_MOST))
+    if policy.groups == "strict" and group.head is not None:
+        head = await store.execute(Browse(queue, ids=[group.head]))
+    return Surroundings(settings, first.messages, (), lane, claimed, next(iter(head.messages), None), group.ahead)
 
 
 async def _with_workers(store: AsyncStore, said: Explanation, queue: str, task: str | None) -> Explanation:

@@ -61,9 +61,9 @@ class AsyncQueueGroup(StoreHandle):
         """What is known of the group; None while it has nothing in line, nothing claimed and no settings of its own."""
         store = self._store(**where)
         settings = (await store.execute(Names("queue", self.queue, limit=1, exact=True))).settings
-        found = await store.execute(Groups(self.queue, prefix=self.name, limit=1))
+        found = await store.execute(Groups(self.queue, prefix=self.name, exact=True))
         seen = groups_seen(found, settings[0] if settings else None, store.wall_offset_us())
-        return next((one for one in seen if one.name == self.name), None)
+        return seen[0] if seen else None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.queue!r}, {self.name!r})"

@@ -1,7 +1,7 @@
 """The lanes of queues in an environment, as a transaction sees them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from struct import Struct as Form
 
 from msgspec import msgpack
@@ -38,6 +38,12 @@ class Lanes(Names):
             ]
         found = (self.txn.get(start + name, db=tables.lanes) for name in islice(self._woken_lanes(start), limit))
         return [_decode(encoded) for encoded in found if encoded is not None]
+
+    def lanes_before(self, lane: Lane, limit: int) -> int:
+        start = scope(lane.queue)
+        behind = start + _TURN.pack(lane.turn, lane.place) + text_key(start, lane.name)[len(start) :]
+        keys = (key for key, _ in items_within(self.txn.cursor(self.tables.open_lanes), start))
+        return sum(1 for _ in islice(takewhile(lambda key: key < behind, keys), limit))
 
     def open_lanes(self, queue: str, limit: int) -> OpenLanes:
         start, tables = scope(queue), self.tables

@@ -67,6 +67,11 @@ class QueueLanes:
         self.known[lane.name] = lane
         self._order(lane)
 
+    def count_before(self, lane: Lane, limit: int) -> int:
+        """How many open lanes come before one, up to a limit."""
+        before = self._open.first(limit + 1, (lane.turn, lane.place, lane.name))
+        return min(limit, len(before) - lane.open)
+
     def opened(self, limit: int, now: int) -> list[OpenLane]:
         """The open lanes, by turn."""
         found = []

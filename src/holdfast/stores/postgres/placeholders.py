@@ -11,6 +11,7 @@ from holdfast.commands.breaking import BROKEN
 from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.filtered import LOOKED_AT
+from holdfast.commands.groups import LANES_COUNTED
 from holdfast.commands.hints import ALL
 from holdfast.commands.putting import KEPT, Item
 from holdfast.commands.stats import HELD_SEEN, PART_SEEN
@@ -90,6 +91,7 @@ PLACEHOLDERS: dict[str, str] = {
     "answers": " ".join(f"when '{name}' then answer_{name.lower()}(c, now, used)" for name in READINGS),
     "policies": ",".join(Policy.__struct_fields__),
     "rebuilt": str(REBUILT),
+    "lanes_counted": str(LANES_COUNTED),
     "backoff_first_s": str(Backoff().first_s),
     "backoff_most_s": str(Backoff().most_s),
     "everyone": str(ALL),

@@ -64,6 +64,8 @@ class _Grouped(Struct, frozen=True):
     lanes: list[_Lane]
     more: bool
     now: int
+    ahead: int
+    head: str | None = None
 
 
 class _Listed(Struct, frozen=True):
@@ -150,7 +152,7 @@ def _named(command: Names, reply: bytes) -> Named:
 
 def _grouped(command: Groups, reply: bytes) -> Grouped:
     found = _decode_grouped(reply)
-    return Grouped([one.of(command.queue) for one in found.lanes], found.more, found.now)
+    return Grouped([one.of(command.queue) for one in found.lanes], found.more, found.now, found.head, found.ahead)
 
 
 def _page(command: Changes, reply: bytes) -> Page:

@@ -16,6 +16,7 @@ from holdfast.commands.breaking import BROKEN
 from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.filtered import LOOKED_AT
+from holdfast.commands.groups import LANES_COUNTED
 from holdfast.commands.hints import ALL
 from holdfast.commands.shares import HOLDERS, LINE, SWEPT
 from holdfast.commands.stats import HELD_SEEN
@@ -27,6 +28,7 @@ CONSTANTS: Final[dict[str, int | str]] = {
     "ALL": ALL,
     "BACKOFF_DOUBLINGS": BACKOFF_DOUBLINGS,
     "KEPT_WHEN_DONE": KEPT_WHEN_DONE,
+    "LANES_COUNTED": LANES_COUNTED,
     "SLOT_OF_GROUP": SLOT_OF_GROUP,
     "SLOT_OF_QUEUE": SLOT_OF_QUEUE,
     "TOLD_GROUP": TOLD_GROUP,

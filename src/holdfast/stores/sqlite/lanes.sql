@@ -48,6 +48,13 @@ where queue = :queue and lane >= :prefix and substr(lane, 1, length(:prefix)) = 
 order by lane
 limit :limit
 
+-- name: lanes_before
+-- Reads the beginning of holdfast_lanes_open.
+select count(*)
+from (
+  select 1 from holdfast_lanes where queue = ?1 and open = 1 and (turn, place, lane) < (?2, ?3, ?4) order by turn, place, lane limit ?5
+)
+
 -- name: lane_to_put
 -- Everything that a put into a lane has to know.
 select s.policy, s.maxsize, exists (select 1 from holdfast_messages where queue = ?1 and id = ?3),

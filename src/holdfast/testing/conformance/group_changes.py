@@ -91,3 +91,16 @@ class GroupChangeConformance(Conformance):
         settle(store, claim(store, 2), to="dead")
         told = [json.decode(event.data) for event in events(store, f"queue:{JOBS}") if event.event == "configured"]
         assert [facts["group"] for facts in told if "group" in facts] == ["b", "a"]
+
+    def test_one_group_says_what_it_hands_out_and_how_many_are_served_before_it(self, store: Store) -> None:
+        def seen(name: str) -> tuple[list[str], str | None, int]:
+            found = store.execute(Groups(JOBS, prefix=name, exact=True))
+            return [one.name for one in found.lanes], found.head, found.ahead
+
+        configure(store, groups="fair")
+        for group in ("b", "ba", "a"):
+            put(store, f"{group}1", f"{group}2", group=group)
+        assert [seen(group) for group in ("b", "ba", "a", "")] == [(["b"], "b1", 0), (["ba"], "ba1", 1), (["a"], "a1", 2), ([], None, 0)]
+        assert ids(claim(store)) == ["b1"]
+        configure(store, group="ba", paused=True)
+        assert [seen(group) for group in ("b", "ba", "a")] == [(["b"], "b2", 1), (["ba"], "ba1", 0), (["a"], "a1", 0)]

@@ -15,6 +15,9 @@ declare
   behind text := end_of_prefix(prefix);
   most bigint := coalesce((c ->> 'limit')::bigint, 1000);
 begin
+  if (c ->> 'exact')::boolean then
+    return coalesce(answer_group(c ->> 'queue', prefix, now), '{"lanes":[],"now":' || now || '}');
+  end if;
   return (
     with page as (
       select l, row_number() over (order by l.name) as o
@@ -26,6 +29,34 @@ begin
     select '{"lanes":[' || coalesce(string_agg(lane_json(l), ',' order by o) filter (where o <= most), '')
       || '],"more":' || (count(*) > most)::text || ',"now":' || now || '}'
     from page
+  );
+end
+$$;
+
+-- One group, the first in its line, and how many are served before it; null if there is nothing to know of it.
+create or replace function answer_group(of_queue text, of_lane text, now bigint) returns text
+language plpgsql stable as $$
+begin
+  return (
+    select '{"lanes":[' || lane_json(g) || '],"now":' || now || ',"head":' || coalesce((
+        select to_json(m.id)::text
+        from messages as m
+        where m.queue = of_queue and m.lane = of_lane and m.state = 'ready' and m.rank is not null
+          and (m.start_by is null or m.start_by > now or m.attempts > 0)
+        order by m.level desc, m.rank, m.n
+        limit 1
+      ), 'null') || ',"ahead":' || (
+        select count(*)
+        from (
+          select
+          from lanes as l
+          where l.queue = of_queue and l.is_open and (l.turn, l.place, l.name) < (g.turn, g.place, g.name)
+          order by l.turn, l.place, l.name
+          limit {lanes_counted}
+        ) as l
+      ) || '}'
+    from lanes as g
+    where g.queue = of_queue and g.name = of_lane
   );
 end
 $$;

@@ -59,7 +59,7 @@ function rules.line_members(queue, name, behind, limit)
 end
 
 --- The first message of a lane that is not too late to be started, as Redis has it.
-local function head_of_lane(queue, name)
+function rules.head_of_lane(queue, name)
   local member
   repeat
     member = rules.line_members(queue, name, member, 1)[1]
@@ -75,7 +75,7 @@ rules.ID_AT = 23 -- where the id is behind the name of the lane in a member of Q
 
 --- Refresh a lane and write it; wake who may find something in it.
 function rules.refresh(queue, name, number, arrivals)
-  local lane, head = rules.lane(queue, name), policy_of(queue).groups and head_of_lane(queue, name)
+  local lane, head = rules.lane(queue, name), policy_of(queue).groups and rules.head_of_lane(queue, name)
   local was_open, wakes_before = lane.was.open_at, lane.was.wakes or 0
   lanes.refresh(lane, policy_of(queue), head and head.position, number)
   if lane.open and (arrivals > 0 or not was_open) then
