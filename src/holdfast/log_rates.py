@@ -1,6 +1,6 @@
 """What the events of a queue say about its work: how much, how fast, how long it waited, how often it failed."""
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field, json
@@ -10,6 +10,13 @@ from holdfast.records import Event, seconds_in
 
 LEAST = 60_000_000
 """A shorter course is not looked at."""
+
+EVENTS_MOST = 20_000
+"""So many events of one log count, and are remembered, at most."""
+
+KEPT_BYTES = 32 * 1024 * 1024
+EVENT_BYTES = 500
+"""So much is remembered of all logs together; an event counts as its data and this."""
 
 _SETTLED = {"done": "done", "ready": "returned"}
 """What an event `settled` counts, by where it says that the messages went; of those that are dead there is an event `buried`."""
@@ -78,6 +85,57 @@ class LogPart(Struct, frozen=True):
         rates = LogRates(by_group=by_group)
         rates.add(self.events, self.since)
         return rates.result(seconds_in(self.window), is_whole=self.is_whole)
+
+
+class KnownLog(Struct, frozen=True):
+    """The newest events of a log."""
+
+    events: list[Event]
+    since: int
+    """They are all since this moment."""
+    upto: int
+    """And up to this number."""
+
+    def longer(self, later: list[Event], upto: int) -> "KnownLog":
+        """With those that came behind it."""
+        return KnownLog([*self.events, *later], self.since, upto).cut(EVENTS_MOST)
+
+    def cut(self, most: int) -> "KnownLog":
+        """The newest of them, so many."""
+        if len(self.events) <= most:
+            return self
+        events = self.events[-most:]
+        return KnownLog(events, max(self.since, events[0].at), self.upto)
+
+    def part(self, since: int, now: int, most: int) -> LogPart:
+        """What they say about the time since a moment; so many events count."""
+        log = self.cut(most)
+        return LogPart(log.events, log.since <= since, since, now)
+
+
+class LogMemory:
+    """The newest events of the logs that were read last: whoever reads one again asks for what came since."""
+
+    def __init__(self, whose: str = "", logs: OrderedDict[tuple[str, str], tuple[KnownLog, int]] | None = None) -> None:
+        self._whose = whose
+        self._logs = OrderedDict[tuple[str, str], tuple[KnownLog, int]]() if logs is None else logs
+
+    def of(self, whose: str) -> "LogMemory":
+        """The part of the memory for the logs of a namespace."""
+        return LogMemory(whose, self._logs)
+
+    def recall(self, topic: str, since: int, most: int) -> KnownLog | None:
+        """What is known of a log, if that reaches back to a moment, or is as many events as count."""
+        log, _ = self._logs.get((self._whose, topic), (None, 0))
+        return log if log is not None and (log.since <= since or len(log.events) >= most) else None
+
+    def keep(self, topic: str, log: KnownLog) -> None:
+        """Remember a log, and forget those that nobody has read for the longest time."""
+        size = sum(EVENT_BYTES + event.size_bytes for event in log.events)
+        self._logs[self._whose, topic] = log, size
+        self._logs.move_to_end((self._whose, topic))
+        while sum(each for _, each in self._logs.values()) > KEPT_BYTES:
+            self._logs.popitem(last=False)
 
 
 def activity(parts: Mapping[str, LogPart], steps: int) -> Activity:

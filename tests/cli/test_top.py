@@ -62,6 +62,7 @@ def test_events_are_read_only_now_and_then_and_only_of_the_first_queues(monkeypa
     assert [row.put_per_s is None for row in take_picture(client, "", rates).queues] == [False, False, True]
     looks = store.looks
     assert looks > 0
+    Queue.from_name("a", client=client).put(2)
     now_s = 4.9
     take_picture(client, "", rates)
     assert store.looks == looks

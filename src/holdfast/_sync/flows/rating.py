@@ -8,12 +8,9 @@ from holdfast.commands import Browse, Changes
 from holdfast.commands.events import OLDEST
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import Compacted
-from holdfast.log_rates import Activity, LogPart, QueueRates, activity
+from holdfast.log_rates import EVENTS_MOST, Activity, KnownLog, LogMemory, LogPart, QueueRates, activity
 from holdfast.records import Event, moment_in
 from holdfast.stores import Store
-
-EVENTS_MOST = 20_000
-"""So many events count at most."""
 
 STEPS = 60
 """Into so many steps a course over time is divided."""
@@ -26,63 +23,81 @@ LEAP = 32
 
 def queue_rates(store: Store, queue: str, since_s: float, *, by_group: bool) -> dict[str, QueueRates]:
     """What happened in the last seconds, as far as one reading goes."""
-    return (_part(store, queue, since_s, EVENTS_MOST)).rates(by_group=by_group)
+    return (_part(store, queue, since_s, EVENTS_MOST, LogMemory())).rates(by_group=by_group)
 
 
-def each_rates(store: Store, queues: Sequence[str], since_s: float) -> dict[str, QueueRates]:
+def each_rates(store: Store, queues: Sequence[str], since_s: float, memory: LogMemory) -> dict[str, QueueRates]:
     """What happened in each of some queues in the last seconds; the newest events count, as many of each."""
-    return {queue: part.rates()[""] for queue, part in (_parts(store, queues, since_s)).items()}
+    return {queue: part.rates()[""] for queue, part in (_parts(store, queues, since_s, memory)).items()}
 
 
-def queues_activity(store: Store, queues: Sequence[str], since_s: float) -> Activity:
+def queues_activity(store: Store, queues: Sequence[str], since_s: float, memory: LogMemory) -> Activity:
     """What happened in some queues in the last seconds; the newest events count, as many of each."""
-    return activity(_parts(store, queues, since_s), STEPS)
+    return activity(_parts(store, queues, since_s, memory), STEPS)
 
 
-def _parts(store: Store, queues: Sequence[str], since_s: float) -> dict[str, LogPart]:
+def _parts(store: Store, queues: Sequence[str], since_s: float, memory: LogMemory) -> dict[str, LogPart]:
     most = EVENTS_MOST // max(len(queues), 1)
-    return {queue: _part(store, queue, since_s, most) for queue in queues}
+    return {queue: _part(store, queue, since_s, most, memory) for queue in queues}
 
 
-def _part(store: Store, queue: str, since_s: float, most: int) -> LogPart:
+def _part(store: Store, queue: str, since_s: float, most: int, memory: LogMemory) -> LogPart:
     """The newest events of a queue, not many more than so many seconds and so many events."""
     check_duration(since_s, "since_s", zero=False)
-    around = store.execute(Browse(queue, ids=[]))
+    around, topic = store.execute(Browse(queue, ids=[])), queue_topic(queue)
     since = around.now - moment_in(since_s)
-    events, is_whole = _newest(store, queue_topic(queue), around.index, since, most)
-    return LogPart(events, is_whole, since, around.now)
+    log = memory.recall(topic, since, most)
+    if log is not None:
+        log = _longer(store, topic, log, around.index)
+    if log is None:
+        log = _newest(store, topic, around.index, since, most)
+    memory.keep(topic, log)
+    return log.part(since, around.now, most)
 
 
-def _newest(store: Store, topic: str, newest: int, since: int, most: int) -> tuple[list[Event], bool]:
-    """The newest events back to the moment, as many as count, and whether they reach it.
+def _longer(store: Store, topic: str, log: KnownLog, newest: int) -> KnownLog | None:
+    """The log with the events that came since; None where it cannot go on from there."""
+    if log.upto > newest:
+        return None
+    try:
+        return log.longer(*_between(store, topic, log.upto, newest))
+    except Compacted:
+        return None
+
+
+def _newest(store: Store, topic: str, newest: int, since: int, most: int) -> KnownLog:
+    """The newest events back to the moment, as many as count.
 
     It reads stretch before stretch, each with twice as many numbers, and with many more behind one without an event: a store may give out
     few numbers or many between two events, and begins with a large one.
     """
     found = list[Event]()
-    upto, step = newest, PAGE
+    upto, step, known_upto = newest, PAGE, None
     while len(found) < most:
         after, floor = max(upto - step, 0), 0
         try:
-            earlier = _between(store, topic, after, upto)
+            earlier, read_upto = _between(store, topic, after, upto)
         except Compacted as error:
             floor = error.oldest
             if after > max(floor, 0):
                 step *= LEAP
                 continue  # A number that was skipped: the events before it have much smaller ones.
-            after, earlier = 0, _between(store, topic, OLDEST, upto)
+            after = 0
+            earlier, read_upto = _between(store, topic, OLDEST, upto)
+        known_upto = read_upto if known_upto is None else known_upto
         step *= 2 if earlier else LEAP
         found = [*earlier, *found][-most:]
-        if found and found[0].at < since:
-            return found, True
+        is_first = after == 0 and len(found) < most and (floor <= 0 or not found)
+        if is_first or (found and found[0].at < since):
+            return KnownLog(found, since, known_upto)
         if after == 0:
-            return found, len(found) < most and (floor <= 0 or not found)
+            break
         upto = after
-    return found, False
+    return KnownLog(found, found[0].at, newest if known_upto is None else known_upto)
 
 
-def _between(store: Store, topic: str, after: int, upto: int) -> list[Event]:
-    """The events behind one number up to another."""
+def _between(store: Store, topic: str, after: int, upto: int) -> tuple[list[Event], int]:
+    """The events behind one number up to another, and how far they could be read."""
     found = list[Event]()
     while after < upto:
         page = store.execute(Changes(topic, after, PAGE))
@@ -90,4 +105,4 @@ def _between(store: Store, topic: str, after: int, upto: int) -> list[Event]:
         if page.upto <= after:
             break  # What follows is not committed yet.
         after = page.upto
-    return found
+    return found, min(after, upto)

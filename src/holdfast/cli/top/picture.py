@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from holdfast._sync.flows.rating import each_rates
 from holdfast.cli.queue_counts import queue_counts
+from holdfast.log_rates import LogMemory
 
 if TYPE_CHECKING:
     from holdfast import ControlPlaneClient, QueueRates
@@ -70,12 +71,13 @@ class Rates:
         self._client = client
         self._now_s = now_s
         self._known: dict[str, QueueRates] = {}
+        self._memory = LogMemory()
         self._read_at = -math.inf
 
     def of(self, names: Sequence[str]) -> "dict[str, QueueRates]":
         """Those of these queues; of one that was not there at the last reading they come with the next."""
         if self._now_s() >= self._read_at + EVERY_S:
-            self._known = each_rates(self._client.store, names, SINCE_S)
+            self._known = each_rates(self._client.store, names, SINCE_S, self._memory)
             self._read_at = self._now_s()
         return self._known
 

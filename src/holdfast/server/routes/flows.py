@@ -15,11 +15,11 @@ from holdfast._async.flows.job_status import job_status, job_steps, retry
 from holdfast._async.flows.rating import queues_activity
 from holdfast._async.flows.scheduling import page_of_statuses, put_now, set_paused
 from holdfast._async.flows.working.cancelling import cancel
-from holdfast.log_rates import Activity
+from holdfast.log_rates import Activity, LogMemory
 from holdfast.results import Explanation, JobStatus, JobStep
 from holdfast.schedules.definition import ScheduleStatus
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
-from holdfast.server.auth.callers import caller_of, who_asks
+from holdfast.server.auth.callers import Caller, caller_of, who_asks
 from holdfast.server.auth.guarded_store import Reach
 from holdfast.server.load.answer_memory import Memory, Share
 from holdfast.server.namespaces.admission import Tenants
@@ -89,10 +89,18 @@ class Run(Struct, frozen=True):
     id: str
 
 
-async def look_at_activity(store: AsyncStore, names: Names, body: Recently) -> Activity:
+class FlowReach(Reach):
+    """The store as one caller may use it, and what this server remembers of the logs in their namespace."""
+
+    def __init__(self, store: AsyncStore, caller: Caller, tenants: Tenants, share: Share, *, logs: LogMemory) -> None:
+        super().__init__(store, caller, tenants, share)
+        self.logs: LogMemory = logs.of(caller.namespace.prefix)
+
+
+async def look_at_activity(store: FlowReach, names: Names, body: Recently) -> Activity:
     """What some queues did lately: their rates, and how many messages were put, done and failed in steps of time."""
     del names
-    return await queues_activity(store, body.queues, body.since_s)
+    return await queues_activity(store, body.queues, body.since_s, store.logs)
 
 
 async def look_at_job(store: AsyncStore, names: Names, _: NoBody) -> JobView:
@@ -141,7 +149,7 @@ class FlowSpec(Struct, frozen=True):
 
     method: Literal["GET", "POST"]
     path: str
-    flow: Callable[[AsyncStore, Names, Any], Awaitable[Any]]
+    flow: Callable[[FlowReach, Names, Any], Awaitable[Any]]
     answers: Any
     body: type[Struct] = NoBody
     query: tuple[str, ...] = ()
@@ -171,6 +179,7 @@ class FlowRoute:
         self._tenants = tenants
         self._bodies = bodies
         self._memory = memory
+        self._logs = LogMemory()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = caller_of(scope)
@@ -178,7 +187,7 @@ class FlowRoute:
         names = names_of(scope) | asked_for(scope, self._spec.query)
         share = Share(self._memory, who_asks(caller))
         try:
-            found = _encode(await self._spec.flow(Reach(self._store, caller, self._tenants, share), names, asked))
+            found = _encode(await self._spec.flow(FlowReach(self._store, caller, self._tenants, share, logs=self._logs), names, asked))
         finally:
             share.leave()
         await answer(scope, send, 200, found, JSON_TYPE)
