@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from holdfast import ControlPlaneClient, Job, JobFailed, Tasks
+from holdfast._sync.handles.flow import Flow
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
+from holdfast.workers.flows.nodes import refuse_cycles
 from tests.stores_by_name import factory_of
 from tests.workers.durable import Bench
 from tests.workers.mortal_store import Fate, MortalStore
@@ -162,6 +164,37 @@ def test_nodes_that_wait_for_each_other_are_refused(bench: Bench) -> None:
         other.add(add.args(2, node))
     with pytest.raises(ValueError, match="1 to 10,000 nodes"):
         other.put()
+
+
+@pytest.mark.parametrize("after", [[[1], [0]], [[], [2], [1]], [[0]], [[3], [0], [1], [2]]])
+def test_a_graph_with_a_cycle_is_refused(after: list[list[int]]) -> None:
+    with pytest.raises(ValueError, match="flow 'ring' has nodes that wait for each other"):
+        refuse_cycles("ring", after)
+
+
+def test_control_graphs_without_cycles_are_not_refused() -> None:
+    for seed in range(50):
+        refuse_cycles("dag", graph(seed, 40))
+
+
+def test_a_flow_has_at_most_eight_mib_and_a_part_of_it_as_much_as_a_value(bench: Bench) -> None:
+    app = tasks_of(bench.client, Log())
+
+    @app.task(name="keep")
+    def keep(text: str) -> None: ...
+
+    def flow_of(sizes: list[int]) -> Flow:
+        flow = app.flow("large")
+        for size in sizes:
+            flow.add(keep.args("x" * size))
+        return flow
+
+    most = bench.client.store.limits.value_bytes
+    flow_of([most // 2] + [1] * 24 + [most // 2]).put()
+    with pytest.raises(ValueError, match=r"flow 'large': a part of it is .* more than the limit"):
+        flow_of([most // 2, most // 2]).put()
+    with pytest.raises(ValueError, match=rf"a flow is .* bytes encoded, more than the limit of {8 * 2**20:,}"):
+        flow_of([most // 2] * 17).put()
 
 
 def graph(seed: int, size: int) -> list[list[int]]:
