@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from holdfast import Backoff, ControlPlaneClient, JobContext, Queue, Snooze, Worker, worker
+from holdfast import Backoff, ControlPlaneClient, JobContext, Queue, Snooze, Tasks, Worker, worker
 from holdfast.arguments.where import redirect_workers
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.jobs import AssertPut, Drain, Drained
@@ -65,6 +65,26 @@ def test_what_is_due_is_run_and_what_is_put_is_seen(drain: Drain, assert_put: As
     assert message.attempts == 0
     assert_put("orders", times=0)
     assert assert_put(Queue[object]("mail")) == [message]
+
+
+def test_of_tasks_only_the_queues_that_are_named_are_run(drain: Drain, assert_put: AssertPut, holdfast_client: ControlPlaneClient) -> None:
+    app = Tasks("post", client=holdfast_client)
+
+    @app.task(name="stamp", queue="stamps")
+    def stamp(to: str) -> None:
+        carry.put(to)
+
+    @app.task(name="carry", queue="bags")
+    def carry(to: str) -> None:
+        sent.append(to)
+
+    stamp.put("ann")
+    assert drain(app, order, queues=["stamps"]) == Drained(done=1)
+    assert_put(carry, times=1)
+    assert drain(app, queues=["stamps", "bags"]) == Drained(done=1)
+    assert sent == ["ann"]
+    with pytest.raises(ValueError, match="none of these workers serves queue 'bag': bags, stamps"):
+        drain(app, queues=["bag"])
 
 
 def test_jobs_that_put_jobs_are_run_to_the_end(drain: Drain) -> None:

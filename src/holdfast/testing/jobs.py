@@ -19,6 +19,7 @@ from holdfast.codec import JSON, Codec
 from holdfast.commands import Browse, Claim, Read
 from holdfast.results import MISSING, QueueMessage
 from holdfast.testing.clock import FakeClock
+from holdfast.workers.orders import Orders, chosen_queues
 from holdfast.workers.steps.rows import FOREVER_S, decode_head, head_key, steps_of
 from holdfast.workers.task_options import arguments_of
 
@@ -50,11 +51,15 @@ class Drain:
         self._clock = clock
         self._looks = 0
 
-    def __call__(self, *workers: AnyWorker | Tasks | AsyncTasks, delayed: bool = False) -> Drained:
-        """Run what is due, and what that puts for any of them; with `delayed` move the clock to whatever is due later, too."""
-        return self._drain([one.worker() if isinstance(one, Tasks | AsyncTasks) else one for one in workers], delayed=delayed)
+    def __call__(self, *workers: AnyWorker | Tasks | AsyncTasks, queues: Sequence[str] | None = None, delayed: bool = False) -> Drained:
+        """Run what is due, and what that puts for any of them; with `delayed` move the clock to whatever is due later, too.
 
-    def _drain(self, workers: Sequence[AnyWorker], *, delayed: bool) -> Drained:
+        With `queues` only the jobs of these are run, and what is in the other queues of the workers stays there.
+        """
+        orders = [(one.worker() if isinstance(one, Tasks | AsyncTasks) else one).orders for one in workers]
+        return self._drain(orders if queues is None else _within(orders, queues), delayed=delayed)
+
+    def _drain(self, workers: Sequence[Orders], *, delayed: bool) -> Drained:
         drained = Drained()
         for _ in range(ROUNDS):
             rounds = [self._run(worker) for worker in workers]
@@ -64,15 +69,15 @@ class Drain:
                 return drained
         raise RuntimeError(f"after {ROUNDS} rounds there are still jobs: {drained}; do they put each other, or always snooze?")
 
-    def _run(self, worker: AnyWorker) -> Drained:
+    def _run(self, worker: Orders) -> Drained:
         # For threads, whatever kind it is: a test has no event loop to run it on.
-        own = Worker.of_orders(replace(worker.orders, heartbeat_s=None), client=self._client)
+        own = Worker.of_orders(replace(worker, heartbeat_s=None), client=self._client)
         own.run(until_empty=True, signals=False)
         return Drained(own.health.done, own.health.failed)
 
-    def _move_to_next(self, workers: Sequence[AnyWorker]) -> bool:
+    def _move_to_next(self, workers: Sequence[Orders]) -> bool:
         # A claim that finds nothing says when to come again.
-        queues = [queue for worker in workers for queue in worker.orders.queues]
+        queues = [queue for worker in workers for queue in worker.queues]
         claims = [(queue, self._client.store.execute(Claim(queue, "drain", 1.0))) for queue in queues]
         due = [(claimed.due_in_s, queue) for queue, claimed in claims if claimed.due_in_s is not None and claimed.due_in_s < FOREVER_S / 2]
         if not due:
@@ -92,6 +97,21 @@ class Drain:
         first = min(waiting, key=lambda message: message.position)
         heads = self._client.store.execute(Read(steps_of(queue), [head_key(first.id)])).entries
         return bool(heads) and decode_head(heads[0].value).looks
+
+
+def _within(workers: Sequence[Orders], queues: Sequence[str]) -> list[Orders]:
+    """The orders of these workers for some of their queues; ValueError for a queue that none of them serves."""
+    for queue in chosen_queues(queues, ())[0]:
+        if not any(queue in worker.queues for worker in workers):
+            raise ValueError(
+                f"none of these workers serves queue {queue!r}: {', '.join(sorted({q for one in workers for q in one.queues}))}"
+            )
+    found = []
+    for worker in workers:
+        kept = tuple(queue for queue in worker.queues if queue in queues)
+        weights = None if worker.weights is None or len(kept) == 1 else {queue: worker.weights[queue] for queue in kept}
+        found += [replace(worker, queues=kept, weights=weights)] if kept else []
+    return found
 
 
 class AssertPut:
