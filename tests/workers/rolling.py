@@ -160,12 +160,11 @@ def deploy(url: str, folder: Path, rounds: int, first: str) -> None:
         made.kill_worker(0)
 
 
-def burning(error: UnknownTask, message: object) -> Outcome:
-    del message
+def burning(error: UnknownTask, *_: object) -> Outcome:
     return Outcome("failed", error=shown(error), delay_s=0.0)
 
 
 if __name__ == "__main__":
     if "burning" in sys.argv:
-        judgement.unknown = burning  # type: ignore[attr-defined] # what the control is about
+        judgement.unknown = burning  # type: ignore[attr-defined, assignment] # what the control is about
     deploy(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

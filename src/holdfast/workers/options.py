@@ -41,6 +41,9 @@ class ProcessOptions(TypedDict, total=False):
     """How often the worker shows in the registry that it lives, by default every 10 seconds; None keeps it out of it."""
     poll_interval_s: float
     """How often to look for jobs although no wake-up came, by default every second: the most that a missed wake-up can cost."""
+    unknown_for_s: float | None
+    """How long a job of a task, version or parameter that nothing here knows is given back to other workers, from its put or its last
+    redrive on, before it is a dead letter: by default a day; None is for ever."""
     max_jobs_per_child: int | None
     """After how many jobs a child process is replaced, for functions with `execution="processes"`; None, the default, is never."""
     max_rss_mb: int | None

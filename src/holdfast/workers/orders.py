@@ -24,6 +24,7 @@ from holdfast.workers.handlers.batches import BatchTerms
 from holdfast.workers.handlers.definitions import name_of
 from holdfast.workers.handlers.handler import Handler
 from holdfast.workers.handlers.judgement import Judge
+from holdfast.workers.handlers.outcomes import UNKNOWN_FOR_S
 from holdfast.workers.handlers.resources import Around
 from holdfast.workers.handlers.signatures import types_of
 from holdfast.workers.handlers.task_names import UnknownHandler, named_in
@@ -62,6 +63,7 @@ CHECKED_OF_PROCESS: Final[tuple[Field, ...]] = (
     RENEW_INTERVAL_S,
     MAX_HOLD_S,
     Seconds("heartbeat_s", zero=False, optional=True),
+    Seconds("unknown_for_s", optional=True),
     *(Whole(name, 1, 2**31 - 1, optional=True) for name in ("max_jobs_per_child", "max_rss_mb")),
     Flag("schedules"),
     Instance("breaker", Breaker, optional=True),
@@ -195,6 +197,7 @@ class Orders(Struct, frozen=True, kw_only=True):
     grace_s: float = 30.0
     heartbeat_s: float | None = 10.0
     poll_interval_s: float = 1.0
+    unknown_for_s: float | None = UNKNOWN_FOR_S
     max_jobs_per_child: int | None = None
     max_rss_mb: int | None = None
     schedules: bool = True

@@ -128,7 +128,7 @@ async def test_a_job_of_an_unknown_task_is_given_back_unburnt(client: ControlPla
 async def test_a_give_back_that_counts_as_a_failure_would_lose_the_job(
     client: ControlPlaneClient, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judgement, "unknown", lambda error, message: Outcome("failed", error=str(error), delay_s=0.5))
+    monkeypatch.setattr(judgement, "unknown", lambda error, *_: Outcome("failed", error=str(error), delay_s=0.5))
     with pytest.raises(ValueError, match="not enough values"):
         await unknown_job(client, clock)
     assert (await only(client, "dead")).failures == 3
@@ -157,6 +157,24 @@ async def test_an_unknown_job_waits_longer_each_time_and_is_buried_after_a_day(c
     await AsyncQueue.from_name("jobs", client=client).redrive()
     await run(others)
     assert (await only(client)).failures == 0  # It has another day.
+
+
+@pytest.mark.parametrize(("unknown_for_s", "state"), [(60.0, "dead"), (None, "ready")])
+async def test_a_worker_may_say_how_long_an_unknown_job_is_given_back(
+    client: ControlPlaneClient, clock: FakeClock, unknown_for_s: float | None, state: Any
+) -> None:
+    app, others = app_of(client), app_of(client)
+
+    @app.task(name="send")
+    def send(to: str) -> None: ...
+
+    @others.task(name="other")
+    def other(to: str) -> None: ...
+
+    await send.put("ann")
+    clock.advance(30 * DAY_S if unknown_for_s is None else unknown_for_s)
+    await run(others, unknown_for_s=unknown_for_s)
+    assert ((await only(client, state)).last_error or "").startswith("UnknownTask: task 'send'")
 
 
 async def test_a_version_and_a_parameter_that_are_not_known_are_given_back(client: ControlPlaneClient, clock: FakeClock) -> None:

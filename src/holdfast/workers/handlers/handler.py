@@ -14,7 +14,7 @@ from holdfast.tracing import is_traced, working_on
 from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.handlers.jobs import JobContext, running
 from holdfast.workers.handlers.judgement import Judge, judged
-from holdfast.workers.handlers.outcomes import DONE, SETTLED, Outcome
+from holdfast.workers.handlers.outcomes import DONE, SETTLED, UNKNOWN_FOR_S, Outcome
 from holdfast.workers.handlers.resources import Around, Resource, Resources, enter_around, enter_around_async
 from holdfast.workers.handlers.signatures import wants_job
 from holdfast.workers.once_record import done_entry
@@ -81,6 +81,7 @@ class Rules(Struct):
     reconcile: Callable[..., Any] | None = None
     around: tuple[Around, ...] = ()
     """What is done around each job."""
+    unknown_for_s: float | None = UNKNOWN_FOR_S
 
 
 class Performance:
@@ -182,7 +183,7 @@ class Performance:
 
     def judged(self, error: BaseException, job: JobContext) -> Outcome:
         """What it means that a handler raised this."""
-        return judged(error, job, self.rules.judge)
+        return judged(error, job, self.rules.judge, self.rules.unknown_for_s)
 
 
 async def _awaited(answer: Any) -> Any:

@@ -7,6 +7,7 @@ from holdfast.workers.handlers.jobs import JobContext, StopReason, stop_error
 from holdfast.workers.handlers.outcomes import (
     LOST,
     RELEASED,
+    UNKNOWN_FOR_S,
     Bury,
     Outcome,
     Retry,
@@ -22,7 +23,7 @@ Judge = Callable[[BaseException, JobContext], BaseException | None]
 """May turn what a handler raised into something else: a `Snooze`, `Retry` or `Bury`."""
 
 
-def judged(error: BaseException, job: JobContext, judge: Judge | None = None) -> Outcome:
+def judged(error: BaseException, job: JobContext, judge: Judge | None = None, unknown_for_s: float | None = UNKNOWN_FOR_S) -> Outcome:
     """How the job ends: it failed, or it only sleeps, waits, was lost or is given back."""
     reason = job.stop_reason
     if reason is not None and isinstance(error, asyncio.CancelledError | type(stop_error(job))):
@@ -30,7 +31,7 @@ def judged(error: BaseException, job: JobContext, judge: Judge | None = None) ->
     if (ended := job.durable.ended_by(error)) is not None:
         return ended
     if isinstance(error, UnknownTask):
-        return unknown(error, job.message)
+        return unknown(error, job.message, unknown_for_s)
     if judge is not None:
         try:
             error = judge(error, job) or error

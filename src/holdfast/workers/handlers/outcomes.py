@@ -12,8 +12,8 @@ from holdfast.records import MaybeRaw, Message, seconds_in
 TEXT_MOST = 10_000
 """How many characters of an exception's text are kept."""
 
-UNKNOWN_FOR_S = 86_400.0
-"""How long a message that no worker knows is given back before it is buried, from its put or its last redrive on."""
+UNKNOWN_FOR_S: float | None = 86_400.0
+"""See `ProcessOptions.unknown_for_s`."""
 
 UNKNOWN_FIRST_S, UNKNOWN_MOST_S = 0.5, 60.0
 """How long such a message waits before the next worker looks at it: as long as it is old, within these."""
@@ -104,11 +104,11 @@ SETTLED = Outcome("settled")
 RELEASED = Outcome("released")
 
 
-def unknown(error: UnknownTask, message: Message) -> Outcome:
-    """Give the message back for other workers, which burns nothing; after a day bury it."""
+def unknown(error: UnknownTask, message: Message, unknown_for_s: float | None) -> Outcome:
+    """Give the message back for other workers, which burns nothing; after so long bury it."""
     buried = [ending.until for ending in message.history if ending.how == "buried"]
     age_s = seconds_in(message.since - max([message.created_at, *buried]))
-    if age_s >= UNKNOWN_FOR_S:
+    if unknown_for_s is not None and age_s >= unknown_for_s:
         return Outcome("buried", error=shown(error))
     return Outcome("snoozed", error=shown(error), delay_s=min(max(age_s, UNKNOWN_FIRST_S), UNKNOWN_MOST_S))
 

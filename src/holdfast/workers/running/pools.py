@@ -42,7 +42,12 @@ class Pools:
 
     def _perform(self, options: Options, limits: Limits) -> Performance:
         kind = Performance if options.batch is None else BatchPerformance
-        return kind(options.handler, _rules(options, limits), self._resources)
+        return kind(options.handler, self._rules(options, limits), self._resources)
+
+    def _rules(self, options: Options, limits: Limits) -> Rules:
+        keeps = options.results or options.idempotent
+        codec, unknown_for_s = options.result_codec, self._orders.unknown_for_s
+        return Rules(keeps, codec, limits, options.judge, options.reconcile, options.around, unknown_for_s)
 
     def find(self, message: Message) -> Options:
         """How to run a message."""
@@ -108,7 +113,3 @@ def _is_late(run: Run) -> None:
 
 def _is_too_late(run: Run) -> None:
     run.crew.is_too_late(run)
-
-
-def _rules(options: Options, limits: Limits) -> Rules:
-    return Rules(options.results or options.idempotent, options.result_codec, limits, options.judge, options.reconcile, options.around)
