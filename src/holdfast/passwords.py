@@ -13,7 +13,9 @@ def without_password(url: str) -> str:
     if removed:
         url = url.rstrip("?&")
     scheme, mark, rest = url.partition("://")
-    if not mark or rest.startswith("/"):
+    if not mark:
+        return f"…@{url.rpartition('@')[2]}" if "@" in url else url  # No URL: what is before the place may be a password.
+    if rest.startswith("/"):
         return url
     before, _, behind = rest.rpartition("@")
     user = before.partition(":")[0]
