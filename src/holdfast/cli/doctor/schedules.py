@@ -1,4 +1,4 @@
-"""What `holdfast doctor` says about schedules: runs that nobody puts."""
+"""What `holdfast doctor` says about schedules: runs that no worker puts."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
