@@ -52,6 +52,8 @@ def test_an_administrative_command_creates_no_store(command: list[str], url: str
 def test_without_a_url_the_default_file_is_not_created_either(tmp_path: Path) -> None:
     answer = holdfast("audit", XDG_DATA_HOME=str(tmp_path))
     assert (answer.exit_code, str(tmp_path) in answer.stderr) == (1, True)
+    assert "name the store with --url or HOLDFAST_URL" in answer.stderr
+    assert "--url or" not in holdfast("audit", HOLDFAST_URL="sqlite:///here.db").stderr, "control: one that was named"
     assert [path.name for path in tmp_path.iterdir()] == ["app.py"]
 
 

@@ -99,4 +99,4 @@ def test_living_workers_are_listed_with_what_they_serve(url: str) -> None:
         text = holdfast("worker", "ls", f"--url={url}").stdout
         assert all(word in text for word in ("host-1", "orders", "ship", "stopped"))
         assert decoded(url, "worker", "ls", "--queue=other") == decoded(url, "worker", "ls", "host-2") == []
-        assert holdfast("worker", "ls", "host-2", f"--url={url}").stdout == "No living workers.\n"
+        assert holdfast("worker", "ls", "host-2", f"--url={url}").stdout == f"No living workers in {url}.\n"

@@ -40,6 +40,14 @@ def test_a_message_is_put_claimed_acknowledged_and_counted(url: str) -> None:
     assert (listed["name"], listed["ready"], listed["leased"]) == ("mail", 0, 0)
 
 
+def test_a_put_into_no_store_says_how_to_create_it(tmp_path: Path) -> None:
+    url = f"--url=sqlite:///{tmp_path}/new.db"
+    ran = holdfast("queue", "put", "mail", "1", url)
+    assert (ran.exit_code, "or create the store with --create-store" in ran.stderr) == (1, True)
+    assert "--create-store" not in holdfast("queue", "peek", "mail", url).stderr, "control: a command that has no such option"
+    assert holdfast("queue", "put", "mail", "1", url, "--create-store").exit_code == 0
+
+
 def test_a_lost_claim_is_exit_code_four_and_nothing_to_claim_is_three(url: str) -> None:
     holdfast("queue", "put", "mail", "1", url)
     claim_id = json.decode(holdfast("queue", "claim", "mail", url).stdout)["claim_id"]

@@ -42,7 +42,7 @@ def test_one_is_added_listed_shown_paused_resumed_run_and_removed(url: str) -> N
 @pytest.mark.parametrize("command", [("show",), ("delete",), ("pause",), ("resume",), ("run-now",)])
 def test_one_that_there_is_not_is_an_error_of_its_name(url: str, command: tuple[str]) -> None:
     missing = holdfast("schedule", *command, "nightly", f"--url={url}")
-    assert (missing.exit_code, "nightly" in missing.stderr) == (1, True)
+    assert (missing.exit_code, "nightly" in missing.stderr) == (3, True)
 
 
 @pytest.mark.parametrize(

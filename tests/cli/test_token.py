@@ -36,7 +36,7 @@ def test_a_token_is_made_listed_and_revoked_and_the_audit_tells_of_it(store: str
     assert (told["id"], told["name"], told["scopes"], told["namespaces"]) == (token_id, "ann", ["queue:jobs-*:put,claim"], ["team"])
     assert token_id in holdfast("token", "list", store).stdout
     assert holdfast("token", "revoke", token_id, store).stdout == f"Token {token_id} is revoked.\n"
-    assert holdfast("token", "revoke", token_id, store).exit_code == 1
+    assert holdfast("token", "revoke", token_id, store).exit_code == 3
     opened = SqliteStore(tmp_path / "s.db")
     assert not has_tokens(opened)
     opened.close()

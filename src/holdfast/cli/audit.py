@@ -22,7 +22,8 @@ def audit(
     with opened(url) as store:
         records = _read(store, id_at(time.time() - seconds_of(since)))
     rows = [(moment(each.at), each.who, each.where, each.namespace, each.act, each.what, _facts(each)) for each in records]
-    print_result(records, shown(("when", "who", "from", "namespace", "did", "to", "more"), rows), as_json=as_json)
+    heads = ("when", "who", "from", "namespace", "did", "to", "more")
+    print_result(records, shown(heads, rows) if rows else f"No acts in {store.url} in that time.", as_json=as_json)
 
 
 def _read(store: Store, after: str) -> list[Audited]:

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from holdfast.cli.project_settings import adopt_project_url
-from holdfast.errors import ClaimLost, HoldfastError, LeaseLost, MissingExtra
+from holdfast.errors import ClaimLost, HoldfastError, LeaseLost, MissingExtra, ScheduleMissing, StoreMissing
 
 FAILED: Final = 1
 """The exit code of a command that could not do what it was asked."""
@@ -78,7 +78,9 @@ class Command(_Help, TyperCommand):
                 adopt_project_url()
             return super().invoke(ctx)
         except (HoldfastError, ValueError, OSError) as error:
-            raise ended(ctx.command_path.removeprefix("holdfast "), sentence(error), code_of(error)) from None
+            can_create = isinstance(error, StoreMissing) and "create_store" in ctx.params
+            said = f"{sentence(error)}{', or create the store with --create-store' if can_create else ''}"
+            raise ended(ctx.command_path.removeprefix("holdfast "), said, code_of(error)) from None
         except KeyboardInterrupt:
             raise ended(ctx.command_path.removeprefix("holdfast "), "interrupted", INTERRUPTED) from None
 
@@ -91,7 +93,7 @@ def ended(command: str, reason: object, code: int) -> typer.Exit:
 
 def code_of(error: Exception) -> int:
     """The exit code for a failure that is known."""
-    if isinstance(error, NotFoundError):
+    if isinstance(error, NotFoundError | ScheduleMissing):
         return NOTHING
     if isinstance(error, ClaimLost | LeaseLost):
         return LOST

@@ -36,7 +36,7 @@ def list_(
         if name is None:
             found = [{"name": one.name, "entries": one.length(client=client)} for one in Dict.list(prefix=prefix, client=client)]
             rows = [(str(one["name"]), str(one["entries"])) for one in found]
-            print_result(found, shown(("dict", "entries"), rows) if rows else "No dicts.", as_json=as_json)
+            print_result(found, shown(("dict", "entries"), rows) if rows else f"No dicts in {client.url}.", as_json=as_json)
             return
         items = list(Dict.from_name(name, client=client).items(prefix=prefix or None, limit=limit))
     text = shown(("key", "value"), [(str(key), cut(line(value))) for key, value in items]) if items else "No entries."

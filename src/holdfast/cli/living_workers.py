@@ -28,4 +28,4 @@ def ls(
         numbers = (f"{health.running}/{one.concurrency}", f"{health.done:,}", f"{health.failed:,}")
         return (one.name, one.host, str(one.pid), health.state, *numbers, moment(one.started_at.timestamp()), queues, ", ".join(one.tasks))
 
-    print_result(living, shown(HEADS, [*map(row, living)]) if living else "No living workers.", as_json=as_json)
+    print_result(living, shown(HEADS, [*map(row, living)]) if living else f"No living workers in {client.url}.", as_json=as_json)

@@ -1,6 +1,7 @@
 """Shared by commands on a store: opening it, naming the actor, and parsing a duration."""
 
 import getpass
+import os
 import platform
 import re
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from msgspec import DecodeError, json
 
 from holdfast.cli.owner import act_as_owner_of
 from holdfast.connect import SERVERS, connect_shared, is_server
+from holdfast.errors import StoreMissing
 from holdfast.server.audit import Actor
 from holdfast.stores import Store
 
@@ -40,7 +42,12 @@ def opened(url: str | None, *, create: bool = False) -> Iterator[Store]:
 def reached(url: str | None, *, create: bool = False) -> Iterator[Store]:
     """Open a store, or reach it through its server, while the block runs; it must exist unless `create`."""
     act_as_owner_of(url)
-    store = connect_shared(url, create=create)
+    try:
+        store = connect_shared(url, create=create)
+    except StoreMissing as missing:
+        if url is not None or "HOLDFAST_URL" in os.environ:
+            raise
+        raise StoreMissing(f"{missing}; no URL was given, and this is the default: name the store with --url or HOLDFAST_URL") from None
     try:
         yield store
     finally:

@@ -26,7 +26,8 @@ def list_(
     with connected(url) as client:
         found = Schedule.list(prefix, client=client)
     rows = [(each.name, each.rule, each.tz, each.queue, _state(each), _shown(each.last_run), _shown(each.next_run)) for each in found]
-    print_result(found, shown(("name", "rule", "time zone", "queue", "state", "last run", "next run"), rows), as_json=as_json)
+    heads = ("name", "rule", "time zone", "queue", "state", "last run", "next run")
+    print_result(found, shown(heads, rows) if rows else f"No schedules in {client.url}.", as_json=as_json)
 
 
 @schedule.command()

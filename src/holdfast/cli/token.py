@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 from msgspec import json, to_builtins
 
+from holdfast.cli.commands import NotFoundError
 from holdfast.cli.opening import AsJson, CreateStore, StoreUrl, opened, seconds_of, this_user
 from holdfast.cli.showing import moment, print_result, shown
-from holdfast.errors import HoldfastError
 from holdfast.server.auth.scope_presets import durable_grants, worker_grants
 from holdfast.server.auth.scopes import ADMIN, ANY
 from holdfast.server.auth.tokens import Token, create_token, last_uses, list_tokens, listed, revoke_token
@@ -66,7 +66,9 @@ def list_(*, url: StoreUrl = None, as_json: AsJson = False) -> None:
         )
         for each in tokens
     ]
-    print_result(tokens, shown(("id", "name", "namespaces", "scopes", "made", "expires", "last used"), rows), as_json=as_json)
+    heads = ("id", "name", "namespaces", "scopes", "made", "expires", "last used")
+    text = shown(heads, rows) if rows else f"No valid tokens in {store.url}."
+    print_result(tokens, text, as_json=as_json)
 
 
 @token.command()
@@ -76,7 +78,7 @@ def revoke(
     """Revoke a token; when this returns, no server accepts it any more."""
     with opened(url) as store:
         if not revoke_token(store, token_id, by=this_user()):
-            raise HoldfastError("there is no token with this id: `holdfast token list` shows those there are")
+            raise NotFoundError("there is no token with this id: `holdfast token list` shows those there are")
     print_result({"revoked": token_id}, f"Token {token_id} is revoked.", as_json=as_json)
 
 

@@ -38,7 +38,7 @@ def list_(
         for held in one.holders
     ]
     heads = ("name", "kind", "holder", "token", "since", "until", "waiting")
-    print_result(as_data(found), shown(heads, rows) if rows else "Nothing is held.", as_json=as_json)
+    print_result(as_data(found), shown(heads, rows) if rows else f"Nothing is held in {client.url}.", as_json=as_json)
 
 
 def break_(

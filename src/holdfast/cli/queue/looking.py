@@ -36,7 +36,7 @@ def list_(
     with connected(url) as client:
         found = {queue.name: queue.stats for queue in queue_counts(client.store, prefix)}
     rows = [(name, *(str(as_data(stats)[count]) for count in COUNTS), _age(stats.oldest_ready_s)) for name, stats in found.items()]
-    text = shown(("queue", *COUNTS, "oldest ready"), rows) if rows else "No queues."
+    text = shown(("queue", *COUNTS, "oldest ready"), rows) if rows else f"No queues in {client.url}."
     print_result([{"name": name, **as_data(stats)} for name, stats in found.items()], text, as_json=as_json)
 
 
