@@ -1,6 +1,6 @@
-"""A worker of durable jobs that kills itself at its n-th command: the program that tests/workers/test_durable_sigkill.py starts.
+"""A worker of durable jobs that kills itself at its n-th command or inside its n-th effect: tests/workers/test_durable_sigkill.py starts it.
 
-`python -m tests.workers.mortal_durable URL FILE N` puts the job if it is not there, runs it, and notes its effects in the file.
+`python -m tests.workers.mortal_durable URL FILE N [effects]` puts the job if it is not there, runs it, and notes its effects in the file.
 """
 
 import os
@@ -30,13 +30,14 @@ def notes(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def tasks_of(client: ControlPlaneClient, file: Path) -> Tasks:
+def tasks_of(client: ControlPlaneClient, file: Path, fate: Fate) -> Tasks:
     """A job with a step, a sleep, a step that must happen once, a signal and a child."""
     app = Tasks("mortal", client=client, max_attempts=3)
 
     def note(text: str) -> str:
         with file.open("a") as effects:
             effects.write(text + "\n")
+        fate.effect()
         return text
 
     def find(text: str) -> Any:
@@ -59,9 +60,10 @@ def tasks_of(client: ControlPlaneClient, file: Path) -> Tasks:
     return app
 
 
-def main(url: str, file: str, number: str) -> None:
-    """Live until the n-th command, or until nothing is due."""
-    killer = Killer(abs(int(number)) or None, after=int(number) < 0)
+def main(url: str, file: str, number: str, where: str = "commands") -> None:
+    """Live until the n-th command or effect, or until nothing is due."""
+    n = abs(int(number)) or None
+    killer = Killer(n, after=int(number) < 0) if where == "commands" else Killer(effect=n)
     with ControlPlaneClient(url) as client:
         store, execute = client.store, client.store.execute
 
@@ -73,7 +75,7 @@ def main(url: str, file: str, number: str) -> None:
             return answer
 
         store.execute = mortal  # type: ignore[method-assign] # the store of this process alone
-        app = tasks_of(client, Path(file))
+        app = tasks_of(client, Path(file), killer)
         order = app.find("order")
         if not notes(Path(file)) and order.job(ID).status().state == "gone":
             order.using(id=ID).put(ID)
