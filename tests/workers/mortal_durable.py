@@ -1,4 +1,4 @@
-"""A worker of durable jobs that kills itself at its n-th command or inside its n-th effect: tests/workers/test_durable_sigkill.py starts it.
+"""A worker of durable jobs that kills itself at its n-th command or in its n-th effect: tests/workers/test_durable_sigkill.py starts it.
 
 `python -m tests.workers.mortal_durable URL FILE N [effects]` puts the job if it is not there, runs it, and notes its effects in the file.
 """
