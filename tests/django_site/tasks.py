@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
 from holdfast import Backoff, JobContext, Throttle, current_job
@@ -50,6 +51,11 @@ async def failing_task_async() -> None:
 @task
 def failing_task_system_exit() -> None:
     raise SystemExit("This Task failed due to SystemExit")
+
+
+@task
+def failing_task_keyboard_interrupt() -> None:
+    raise KeyboardInterrupt("This Task failed due to KeyboardInterrupt")
 
 
 @task
@@ -157,6 +163,34 @@ def fail_behind_a_successor() -> int:
         drain()
         raise ValueError("too late")
     return int(job.attempts)
+
+
+@task
+def lose_the_connection() -> None:
+    with connections["default"].cursor() as cursor:
+        cursor.execute("select pg_terminate_backend(pg_backend_pid())")
+
+
+@task
+async def lose_the_connection_async() -> None:
+    await sync_to_async(lose_the_connection.func)()
+
+
+@task
+def count_orders() -> int:
+    return int(Order.objects.count())
+
+
+@task
+def hang_up() -> None:
+    """Use the connection of the thread for the last time."""
+    count_orders.func()
+    connections["default"].close()
+
+
+@task
+async def hang_up_async() -> None:
+    await sync_to_async(hang_up.func)()
 
 
 def give_away(job: JobContext) -> None:

@@ -83,6 +83,8 @@ def _run_one(backend: HoldfastBackend, queue: str) -> How | None:
         outcome = async_to_sync(run.performance.run_async)(cast("AsyncJobContext", run.job))
     else:
         outcome = run.performance.run(run.job)
+    if isinstance(run.job.raised, KeyboardInterrupt):
+        raise run.job.raised  # It is for the test run.
     if outcome.how not in ("settled", "lost"):
         step(backend.place.near.store, [(run, decided(run, outcome))], [])
     return outcome.how

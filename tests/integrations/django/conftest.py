@@ -1,5 +1,6 @@
 """A backend on each store, with the site's tables beside it where that is a database of Django's."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from tests.django_site.setup import set_up
 
 set_up()
 
-from django.core.management import call_command  # noqa: E402 - Django must be set up first
+from asgiref.sync import sync_to_async  # noqa: E402 - Django must be set up first
+from django.core.management import call_command  # noqa: E402
 from django.db import connections  # noqa: E402
 from django.test.utils import override_settings  # noqa: E402
 
@@ -38,8 +40,13 @@ def tasks_settings(url: str, **options: Any) -> dict[str, Any]:
 
 def use_database(**database: Any) -> None:
     """Let the alias `default` be this database."""
-    connections["default"].close()
+    forget_connection()
+    asyncio.run(sync_to_async(forget_connection)())  # That of the thread in which async tasks use the database.
     connections.settings["default"] = connections.configure_settings({"default": database})["default"]
+
+
+def forget_connection() -> None:
+    connections["default"].close()
     del connections["default"]
 
 

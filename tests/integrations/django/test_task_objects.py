@@ -60,6 +60,14 @@ def test_the_queue_is_validated_when_it_is_enqueued() -> None:
 
 
 @pytest.mark.anyio
+async def test_the_queue_is_validated_when_it_is_enqueued_by_a_coroutine() -> None:
+    elsewhere = tasks.noop_task.using(queue_name="queue_1")
+    narrow = {"default": {"BACKEND": BACKEND, "QUEUES": ["default"], "OPTIONS": {"url": f"memory://{new_id()}"}}}
+    with override_settings(TASKS=narrow), pytest.raises(Exception, match="Queue 'queue_1' is not valid for backend"):
+        await elsewhere.aenqueue()
+
+
+@pytest.mark.anyio
 async def test_async_calls_refuse_what_the_others_refuse() -> None:
     with pytest.raises(TypeError, match="Unsupported type"):
         await tasks.noop_task.aenqueue(datetime(2026, 1, 1))  # noqa: DTZ001 - any that is not JSON
@@ -103,6 +111,17 @@ def test_an_error_of_a_class_that_is_none(path: str) -> None:
         _ = result.errors[0].exception_class
 
 
+def test_a_builtin_function_is_no_task() -> None:
+    with pytest.raises(Exception, match="must be defined at a module level"):
+        task()(any)
+
+
+def test_ctrl_c_ends_the_test_run_not_only_the_task() -> None:
+    tasks.failing_task_keyboard_interrupt.enqueue()
+    with pytest.raises(KeyboardInterrupt):
+        drain()
+
+
 def test_a_moment_does_not_belong_into_the_decorator() -> None:
     with pytest.raises(TypeError, match="run_after"):
         task(run_after=timezone.now())(tasks.calculate_meaning_of_life.func)
@@ -122,3 +141,12 @@ def test_what_is_logged_of_a_success_has_no_none_in_it(caplog: pytest.LogCapture
         drain()
     assert caplog.records
     assert not [record.message for record in caplog.records if "None" in record.message]
+
+
+def test_a_failure_is_logged_once_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    result = tasks.failing_task_system_exit.enqueue()
+    drain()
+    (record,) = [record for record in caplog.records if record.name.startswith("django") and record.levelname == "ERROR"]
+    assert result.id in record.message
+    assert record.message.endswith("state=FAILED")
+    assert "SystemExit: This Task failed due to SystemExit" in str(record.exc_text)

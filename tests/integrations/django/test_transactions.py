@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from django import test
 from django.conf import settings
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.core import checks
 from django.core.management import call_command
-from django.db import connections, transaction
+from django.db import IntegrityError, connections, transaction
 from django.test.utils import override_settings
 
 from holdfast import Queue, QueueFull
@@ -64,6 +65,15 @@ def test_a_savepoint_that_is_rolled_back_takes_its_job_along(site: HoldfastBacke
             tasks.pack.enqueue(Order.objects.create(item="glass").pk)
             raise Declined
     assert (Order.objects.count(), jobs(site)) == (1, 1)
+
+
+def test_a_commit_that_fails_takes_its_job_along(site: HoldfastBackend) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():  # noqa: PT012 - it is the commit that fails
+        # Foreign keys of Django's tables are checked at the commit.
+        LogEntry.objects.create(user_id=7, action_flag=CHANGE)
+        result = tasks.noop_task.enqueue()
+        assert site.get_result(result.id).status == TaskResultStatus.READY
+    assert jobs(site) == 0
 
 
 def test_an_enqueue_that_fails_fails_the_transaction(site: HoldfastBackend) -> None:
