@@ -6,9 +6,8 @@ import pytest
 from django.core.management import call_command
 from django.test.utils import override_settings
 
-from holdfast import Job
 from holdfast.integrations.django.backend import HoldfastBackend
-from holdfast.integrations.django.compat import TaskResult, TaskResultStatus, task_backends
+from holdfast.integrations.django.compat import TaskResultStatus, task_backends
 from holdfast.testing.django import drain
 from tests.django_site import tasks
 from tests.django_site.models import Order
@@ -27,19 +26,13 @@ def finished(told: Told) -> list[TaskResultStatus]:
     return [status for name, status in told if name == "finished"]
 
 
-def send(backend: HoldfastBackend, result: TaskResult, payload: str) -> None:
-    queue, _, job_id = result.id.partition("/")
-    job: Job[object] = Job(queue, job_id, client=backend.place.near)
-    job.send("answer", payload)
-
-
 @pytest.mark.parametrize("task", [tasks.wait_for_answer, tasks.wait_for_answer_async])
 def test_a_job_that_waits_has_not_failed(backend: HoldfastBackend, told: Told, task: Any) -> None:
     result = task.enqueue()
     assert (drain().failed, finished(told)) == (0, [])
     result.refresh()
     assert (result.status, result.errors, result.finished_at) == (READY, [], None)
-    send(backend, result, "yes")
+    backend.job(result.id).send("answer", "yes")
     assert drain().done == 1
     result.refresh()
     assert (result.status, result.return_value, finished(told)) == (SUCCESSFUL, "yes", [SUCCESSFUL])
@@ -52,7 +45,7 @@ def test_a_job_that_waits_has_not_failed_on_a_worker(database: str, told: Told, 
         work()
         result.refresh()
         assert (result.status, result.errors, finished(told)) == (READY, [], [])
-        send(task_backends["default"], result, "yes")
+        task_backends["default"].job(result.id).send("answer", "yes")
         work()
         result.refresh()
         assert (result.return_value, finished(told)) == ("yes", [SUCCESSFUL])

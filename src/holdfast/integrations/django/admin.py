@@ -14,7 +14,6 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.views.decorators.http import require_POST
 
-from holdfast._sync.handles.job import Job as JobHandle
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
 from holdfast.codec import JSON
@@ -80,7 +79,7 @@ class JobAdmin(admin.ModelAdmin):
             result = backend.get_result(f"{queue}/{job_id}")
         except (TaskResultDoesNotExist, ImportError) as error:
             raise Http404(f"no job {job_id} in queue {queue}: {error}") from error
-        handle: JobHandle[Any] = JobHandle(queue, job_id, client=backend.place.near)
+        handle = backend.job(f"{queue}/{job_id}")
         status, steps = handle.status(), handle.steps()
         return self._page(
             request,
@@ -123,12 +122,12 @@ class JobAdmin(admin.ModelAdmin):
 
 
 def _redrive(backend: HoldfastBackend, queue: str, job: str) -> str:
-    done = JobHandle(queue, job, client=backend.place.near).retry()
+    done = backend.job(f"{queue}/{job}").retry()
     return f"Redrove job {job} of {queue}." if done else f"Job {job} of {queue} was no dead letter any more."
 
 
 def _cancel(backend: HoldfastBackend, queue: str, job: str) -> str:
-    return f"Cancel job {job} of {queue}: {JobHandle(queue, job, client=backend.place.near).cancel()}."
+    return f"Cancel job {job} of {queue}: {backend.job(f'{queue}/{job}').cancel()}."
 
 
 def _pause(backend: HoldfastBackend, queue: str, job: str) -> str:
@@ -152,7 +151,7 @@ def _signal(backend: HoldfastBackend, queue: str, job: str, request: HttpRequest
     signal = request.POST.get("signal", "")
     try:
         payload = json.loads(request.POST.get("payload") or "null")
-        JobHandle(queue, job, client=backend.place.near).send(signal, payload)
+        backend.job(f"{queue}/{job}").send(signal, payload)
     except (ValueError, HoldfastError) as error:
         return f"Signal {signal} to job {job} of {queue} was not sent: {error}"
     return f"Sent signal {signal} to job {job} of {queue}."

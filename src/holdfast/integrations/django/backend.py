@@ -10,6 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
+from holdfast._sync.handles.job import Job
 from holdfast.arguments.put_options import make_item
 from holdfast.backoff import Backoff
 from holdfast.codec import JSON
@@ -137,6 +138,11 @@ class HoldfastBackend(BaseTaskBackend):
         if found is None:
             raise TaskResultDoesNotExist(result_id)
         return self.result_of(queue, job_id, message, now, record)
+
+    def job(self, result_id: str) -> Job[Any]:
+        """The job of a result, to cancel it, send it signals, or read its steps: on the connection of this thread, in its transaction."""
+        queue, _, job_id = result_id.partition("/")
+        return Job(queue, job_id, client=self.place.near)
 
     def result_of(self, queue: str, id: str, message: Message | None, now: int, record: Record | None) -> TaskResult:
         """The result as its message and its record tell it."""
