@@ -129,6 +129,19 @@ def test_a_restarted_redis_that_lost_its_latest_writes_is_noticed_by_watches() -
             store.execute(Changes(QUEUE, lost))
 
 
+def test_a_redis_file_put_back_hands_out_no_token_twice() -> None:
+    with RedisServer(settings={"save": "", "appendonly": "no"}) as server:
+
+        def back_up() -> None:
+            with opened(lambda: RedisStore(server.url)) as store:
+                store.connections.ask(("SAVE",))  # type: ignore[attr-defined]
+
+        lost = lose(lambda: RedisStore(server.url), back_up)
+        server.stop()
+        server.start()
+        check_restored(lambda: RedisStore(server.url), lost)
+
+
 @pytest.mark.verify
 def test_a_restarted_redis_is_noticed_by_tasks_too() -> None:
     asyncio.run(lose_writes_under_tasks())

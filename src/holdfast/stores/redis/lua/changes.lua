@@ -52,7 +52,7 @@ function changes.check(command)
   local floor, latest, after = floor_of(key, command.after), numbers.latest(), command.after
   if after == -1 then
     after = floor
-  elseif after < floor or after > latest or numbers.was_skipped(after) then
+  elseif after < floor or after > latest or was_skipped(after) then
     refuse("Compacted", { topic = command.topic, after = after, floor = floor, latest = latest })
   end
   local found, is_full = events_behind(key, after, command.limit)

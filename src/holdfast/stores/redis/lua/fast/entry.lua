@@ -16,10 +16,10 @@ local function is_lease_held(dict, change)
   return lease and lease["until"] > now and lease.lease_id == change.lease
 end
 
---- The highest fence that wrote the key so far; nothing where that, or the change's own, is too high for the change.
+--- The highest fence that wrote the key so far; nothing where that, or the change's own, is too high, or was lost with a backup.
 local function fence_before(dict, change, newest)
   local fence = tonumber(call("HGET", dict .. ":fences", change.key) or 0)
-  if change.fence and (change.fence > newest or change.fence < fence) then
+  if change.fence and (change.fence > newest or change.fence < fence or was_skipped(change.fence)) then
     return nil
   end
   return fence

@@ -69,6 +69,12 @@ local function text(number)
   return string.format("%.0f", number)
 end
 
+--- Whether numbering leapt over it, when the server was started (started.lua) or when numbers of elsewhere came (beginimport.lua).
+local function was_skipped(number)
+  local behind = call("ZRANGEBYSCORE", store .. ":gaps", "(" .. text(number), "+inf", "LIMIT", "0", "1")[1]
+  return behind and tonumber(behind) < number
+end
+
 --- Write one event to the log of an object: a stream whose ids are the events' numbers, given as text; its facts are packed.
 --
 -- A number is nearly always the moment itself; only another one says when it was. Later steps are let know the moment of this one.

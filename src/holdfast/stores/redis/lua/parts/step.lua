@@ -38,12 +38,6 @@ function numbers.latest()
   return numbers.last
 end
 
---- Whether numbering leapt over it, when the server was started (started.lua) or when numbers of elsewhere came (beginimport.lua).
-function numbers.was_skipped(number)
-  local behind = call("ZRANGEBYSCORE", store .. ":gaps", "(" .. text(number), "+inf", "LIMIT", "0", "1")[1]
-  return behind and tonumber(behind) < number
-end
-
 --- Draw consecutive numbers; answer the first.
 --
 -- Never behind the clock: should the server come back without its latest writes (a replica took over, a backup was restored), the

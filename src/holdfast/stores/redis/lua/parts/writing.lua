@@ -44,7 +44,7 @@ do -- Lua allows 200 local names at a time.
     for _, change in ipairs(changes) do
       if change.fence and change.fence > numbers.latest() then
         refuse("FenceTooHigh", { dict = dict.name, key = change.key, fence = change.fence, newest = numbers.latest() })
-      elseif change.fence and numbers.was_skipped(change.fence) then
+      elseif change.fence and was_skipped(change.fence) then
         refuse("FenceLost", { dict = dict.name, key = change.key, fence = change.fence })
       end
     end
