@@ -12,6 +12,7 @@ from holdfast.cli.doctor.finding import Finding
 from holdfast.cli.doctor.schedules import schedule_findings
 from holdfast.cli.queue_counts import queue_counts
 from holdfast.commands import Browse
+from holdfast.log_rates import LogMemory
 from holdfast.wording import counted, seconds
 from holdfast.workers.registry import functions_of, shown_functions
 
@@ -66,7 +67,7 @@ def look(client: "ControlPlaneClient") -> Iterator[Finding]:
         yield from queue_findings(queue)
         if queue.stats.dead:
             yield dead_letters(client, queue)
-    for name, rates in each_rates(store, [queue.name for queue in facts[:RATED]], SINCE_S).items():
+    for name, rates in each_rates(store, [queue.name for queue in facts[:RATED]], SINCE_S, LogMemory()).items():
         yield from lost_claims(name, rates)
     yield from schedule_findings(store, now, living)
     yield from lease_findings(client)
