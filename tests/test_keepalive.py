@@ -17,9 +17,11 @@ from holdfast.commands import Acquire, Claim, Extend, Item, LeaseName, Look, Put
 from holdfast.errors import ClaimLost, Closed, LeaseLost, StoreUnavailable
 from holdfast.holding.hold import Hold
 from holdfast.holding.keepalive import Keepalive
+from holdfast.meters import LATE_RENEWALS, LOST
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
+from tests.meters import counted
 from tests.runners import Runner
 
 
@@ -160,6 +162,7 @@ def test_the_interval_may_be_chosen(store: Recording, keepalive: Keepalive, cloc
 def test_who_loses_a_lease_in_the_store_is_told(store: Recording, keepalive: Keepalive, clock: FakeClock) -> None:
     lost, kept = leased(store, keepalive, "lost"), leased(store, keepalive, "kept")
     told: list[str] = []
+    before = counted(LOST)
     lost.on_lost(lambda: told.append("lost"))
     kept.on_lost(lambda: told.append("kept"))
     keepalive.add(lost)
@@ -169,6 +172,7 @@ def test_who_loses_a_lease_in_the_store_is_told(store: Recording, keepalive: Kee
     until(lambda: bool(told))
     assert told == ["lost"]
     assert (lost.lost, kept.lost, len(keepalive)) == (True, False, 1)
+    assert counted(LOST) == before + 1
     with pytest.raises(LeaseLost, match="the store reports"):
         lost.check()
 
@@ -187,12 +191,13 @@ def test_who_loses_a_claim_is_told(store: Recording, keepalive: Keepalive, clock
 
 
 def test_a_renewal_that_fails_is_tried_again(store: Recording, keepalive: Keepalive, clock: FakeClock) -> None:
-    hold = leased(store, keepalive)
+    hold, before = leased(store, keepalive), (counted(LATE_RENEWALS), counted(LOST))
     keepalive.add(hold)
     store.fails = True
     clock.advance(10)
     until(lambda: hold.renew_at > keepalive.now())
     assert not hold.lost
+    assert (counted(LATE_RENEWALS), counted(LOST)) == (before[0] + 1, before[1])
     store.fails = False
     clock.advance(2.5)
     until(lambda: hold.renew_at == keepalive.now() + 10)

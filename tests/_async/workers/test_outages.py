@@ -9,6 +9,8 @@ from holdfast import JobContext, StoreError, StoreUnavailable
 from holdfast._async.handles.mapping import AsyncDict
 from holdfast._async.handles.worker import AsyncWorker
 from holdfast.client import ControlPlaneClient
+from holdfast.meters import OUTAGES
+from tests.meters import counted
 from tests.runners import AsyncGate, AsyncRunner
 from tests.workers.detours import Detour
 
@@ -32,7 +34,7 @@ async def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: Control
             raise StoreUnavailable("gone for a walk")
         return await execute(command)
 
-    shift = worker._begin()
+    shift, before = worker._begin(), counted(OUTAGES)
     shift._queues[0]._store = shift._registration._store = Detour(store, away)
     async with AsyncRunner() as runner:
         running = runner.start(shift.run)
@@ -44,7 +46,7 @@ async def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: Control
         await worker.put(1)
         await gate.wait()
         await runner.until(lambda: worker.health.state == "working")
-        assert worker.health.outages == 1
+        assert (worker.health.outages, counted(OUTAGES)) == (1, before + 1)
         worker.tell_stop()
         await running.result()
     assert worker.health.done == 2

@@ -10,6 +10,8 @@ from holdfast import JobContext, StoreError, StoreUnavailable
 from holdfast._sync.handles.mapping import Dict
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
+from holdfast.meters import OUTAGES
+from tests.meters import counted
 from tests.runners import Gate, Runner
 from tests.workers.detours import Detour
 
@@ -31,7 +33,7 @@ def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: ControlPlaneC
             raise StoreUnavailable("gone for a walk")
         return execute(command)
 
-    shift = worker._begin()
+    shift, before = worker._begin(), counted(OUTAGES)
     shift._queues[0]._store = shift._registration._store = Detour(store, away)
     with Runner() as runner:
         running = runner.start(shift.run)
@@ -43,7 +45,7 @@ def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: ControlPlaneC
         worker.put(1)
         gate.wait()
         runner.until(lambda: worker.health.state == "working")
-        assert worker.health.outages == 1
+        assert (worker.health.outages, counted(OUTAGES)) == (1, before + 1)
         worker.tell_stop()
         running.result()
     assert worker.health.done == 2
