@@ -11,8 +11,10 @@ import pytest
 from msgspec import Raw
 
 from holdfast.commands import Claim, Configure, Item, Put, Settle
+from holdfast.commands.transaction import OpenLanes
 from holdfast.ids import new_id
 from holdfast.stores import Store
+from holdfast.stores.lmdb.lanes import Lanes
 from holdfast.stores.memory.ordered import Ordered
 from holdfast.stores.sqlite.statements import SQL
 from holdfast.stores.sqlite.store import SqliteStore
@@ -149,5 +151,18 @@ def test_control_open_groups_found_by_a_filter_are_noticed_in_memory(monkeypatch
 
     monkeypatch.setattr(Ordered, "first", filtered)
     with_filter = factory_of("memory", tmp_path).make(FakeClock())
+    assert max(ratios(with_filter, FAIR)) > 10
+    with_filter.close()
+
+
+def test_control_open_groups_found_by_a_filter_are_noticed_on_lmdb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    open_lanes = Lanes.open_lanes
+
+    def filtered(tx: Lanes, queue: str, limit: int) -> OpenLanes:
+        assert [lane for lane in tx.find_lanes(queue, "name", 10**6) if lane.open]
+        return open_lanes(tx, queue, limit)
+
+    monkeypatch.setattr(Lanes, "open_lanes", filtered)
+    with_filter = factory_of("lmdb", tmp_path).make(FakeClock())
     assert max(ratios(with_filter, FAIR)) > 10
     with_filter.close()
