@@ -53,6 +53,16 @@ def test_a_request_is_a_span_in_the_trace_of_its_client(served: Served, exporter
     }
 
 
+def test_a_path_with_names_in_it_is_told_by_its_form(served: Served, exporter: InMemorySpanExporter) -> None:
+    urllib3.request("GET", f"{served.url}/v1/queues/s3cret/jobs/s3cret", retries=False)
+    (span,) = spans(exporter, 1)
+    route = "/v1/queues/{queue}/jobs/{id}"
+    assert (span.name, dict(span.attributes or {})["http.route"]) == (route, route)
+    assert "s3cret" not in span.to_json()
+    told = urllib3.request("GET", f"{served.url}/metrics", retries=False).data.decode()
+    assert f'holdfast_requests_total{{route="{route}",status="200"}} 1' in told.splitlines()
+
+
 def test_a_span_has_nothing_of_what_was_asked(served: Served, exporter: InMemorySpanExporter) -> None:
     urllib3.request("POST", f"{served.url}/s3cret?s3cret=1", body=b'{"s3cret":', headers={"cookie": "s3cret"}, retries=False)
     (span,) = spans(exporter, 1)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from holdfast.server.asgi import App, Receive, Scope, Send
+from holdfast.server.asgi import FORM, App, Receive, Scope, Send
 from holdfast.server.auth.login_throttle import FAILED_LOGINS, WINDOW_S, Failures
 from holdfast.server.auth.revocation import CHECK_S, Dismissals
 from holdfast.server.auth.token_cache import KnownTokens
@@ -230,7 +230,7 @@ class Routes:
         for template in self._templates:
             if (names := template.names_in(sent)) is not None:
                 if template.method == scope["method"]:
-                    scope[KEY] = names
+                    scope[KEY], scope[FORM] = names, template.path
                     return template.app
                 methods.add(template.method)
         methods |= {method for method, routes in self._methods.items() if path in routes}

@@ -1,8 +1,10 @@
 """ASGI types and helpers that the server's parts share."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, Final
+
+from holdfast.meters import OTHER
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -15,6 +17,9 @@ JSON_TYPE = (b"content-type", b"application/json")
 
 STATUS: Final = "holdfast.status"
 """Where the status of the answer is in the scope, once it has begun; who looks on needs not stand between the route and the socket."""
+
+FORM: Final = "holdfast.form"
+"""Where the form of a path with names in it is in the scope, once its route is found."""
 
 BODY: Final = "holdfast.body"
 """Where the body is in the scope, if it came in one piece with the head of its request."""
@@ -55,6 +60,13 @@ Reply = Callable[[int, bytes, Headers], bool]
 
 CLOSE: Final[Headers] = ((b"connection", b"close"),)
 """For a body that is not read to its end: who sends it slowly must not keep the connection."""
+
+
+def route_of(scope: Scope, routes: Collection[str]) -> str:
+    """The route of a request that was answered: its path, or the form of it, if that is one of ours. Any other path may be a secret."""
+    path: str = scope["path"]
+    form: str = scope.get(FORM, OTHER)
+    return path if path in routes else form
 
 
 async def answer(scope: Scope, send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:

@@ -4,8 +4,7 @@ import logging
 import time
 from collections.abc import Collection
 
-from holdfast.meters import OTHER
-from holdfast.server.asgi import LEFT, STATUS, App, Receive, Scope, Send
+from holdfast.server.asgi import LEFT, STATUS, App, Receive, Scope, Send, route_of
 from holdfast.server.auth.callers import KEY
 from holdfast.server.metrics import Metrics
 
@@ -31,8 +30,7 @@ class Telemetry:
             self._tell(scope, scope.get(STATUS, 0), time.perf_counter() - started)
 
     def _tell(self, scope: Scope, status: int, elapsed_s: float) -> None:
-        # A path that is none of ours may be anything, a secret too.
-        route = scope["path"] if scope["path"] in self._routes else OTHER
+        route = route_of(scope, self._routes)
         code = scope.get(CODE)
         self._metrics.answered(route, status, elapsed_s, code)
         if log.isEnabledFor(logging.INFO):

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from holdfast.meters import OTHER
-from holdfast.server.asgi import STATUS, App, Receive, Scope, Send
+from holdfast.server.asgi import STATUS, App, Receive, Scope, Send, route_of
 
 try:
     from opentelemetry import propagate, trace
@@ -45,8 +45,8 @@ class Tracing:
             self._answered(span, scope, scope.get(STATUS, SERVER_ERROR))
 
     def _answered(self, span: "Span", scope: Scope, status: int) -> None:
-        # Only now is the path without its namespace, and only a path that is ours is told.
-        route = scope["path"] if scope["path"] in self._routes else OTHER
+        # Only now is the path without its namespace.
+        route = route_of(scope, self._routes)
         span.update_name(route)
         span.set_attributes({"http.request.method": scope["method"], "http.route": route, "http.response.status_code": status})
         if status >= SERVER_ERROR:
