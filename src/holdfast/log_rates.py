@@ -114,7 +114,7 @@ class KnownLog(Struct, frozen=True):
 
 
 class LogMemory:
-    """The newest events of the logs that were read last: whoever reads one again asks for what came since."""
+    """The newest events of the logs that were read last: a second read asks for what came since."""
 
     def __init__(self, whose: str = "", logs: OrderedDict[tuple[str, str], tuple[KnownLog, int]] | None = None) -> None:
         self._whose = whose
@@ -130,7 +130,7 @@ class LogMemory:
         return log if log is not None and (log.since <= since or len(log.events) >= most) else None
 
     def keep(self, topic: str, log: KnownLog) -> None:
-        """Remember a log, and forget those that nobody has read for the longest time."""
+        """Remember a log, and forget those that were not read for the longest time."""
         size = sum(EVENT_BYTES + event.size_bytes for event in log.events)
         self._logs[self._whose, topic] = log, size
         self._logs.move_to_end((self._whose, topic))

@@ -12,7 +12,7 @@ GroupMode = Literal["fair", "strict"]
 Order = Literal["fifo", "lifo"]
 GroupDead = Literal["pass", "hold"]
 LateTo = Literal["drop", "dead"]
-LaneOrder = Literal["wakes", "name"]
+LaneOrder = Literal["wakes", "name", "turn"]
 Kind = Literal["queue", "dict"]
 
 BACKOFF_DOUBLINGS: Final = 40
@@ -152,6 +152,11 @@ class Lane(Struct, frozen=True, gc=False, omit_defaults=True):
     """The token of the last claim under its rate."""
     throttled_until: int = 0
     own: OwnSettings = NO_SETTINGS
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """By what open lanes are served."""
+        return self.turn, self.place, self.name
 
     @property
     def is_gone(self) -> bool:

@@ -8,8 +8,7 @@ from holdfast.commands import lanes, ruled_claim, settling
 from holdfast.commands.endings import Endings
 from holdfast.commands.lanes import Given
 from holdfast.commands.ruled_claim import RuledClaim
-from holdfast.policy_records import Policy
-from holdfast.stores.memory.transaction import MemoryTransaction
+from holdfast.policy_records import Lane, Policy
 from tests.testing.controls import Mutant
 
 
@@ -89,9 +88,9 @@ LANE_MUTANTS = [
     Mutant("gives nothing back to a rate", settling, "give_back", lambda *_: None, "test_what_was_not_started_is_given_back_to_the_rate"),
     Mutant(
         "counts no group before one",
-        MemoryTransaction,
-        "lanes_before",
-        lambda *_: 0,
+        Lane,
+        "order",
+        property(lambda _: (0, 0, "")),
         "test_one_group_says_what_it_hands_out_and_how_many_are_served_before_it",
     ),
     Mutant(

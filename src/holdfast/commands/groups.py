@@ -63,7 +63,8 @@ class Groups(Command[Grouped], frozen=True):
     def _one(self, tx: Transaction) -> Grouped:
         found = tx.lanes(self.queue, [self.prefix])
         heads = tx.lane_heads(self.queue, {self.prefix: 1}).get(self.prefix) if found else None
-        ahead = sum(tx.lanes_before(lane, LANES_COUNTED) for lane in found.values())
+        open_ = tx.find_lanes(self.queue, "turn", LANES_COUNTED) if found else []
+        ahead = sum(one.order < lane.order for lane in found.values() for one in open_)
         return Grouped([*found.values()], now=tx.now, head=heads[0].id if heads else None, ahead=ahead)
 
     def write(self, tx: Transaction, plan: Grouped) -> Grouped:

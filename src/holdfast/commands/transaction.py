@@ -192,11 +192,7 @@ class QueueTransaction(Protocol):
         ...
 
     def find_lanes(self, queue: str, by: LaneOrder, limit: int, prefix: str = "", after: str | None = None) -> list[Lane]:
-        """Lanes by `wakes`: those whose moment has come; by `name`: all with a prefix, behind a name."""
-        ...
-
-    def lanes_before(self, lane: Lane, limit: int) -> int:
-        """How many open lanes of its queue are served before a lane; up to so many are counted."""
+        """Lanes by `wakes`: those whose moment has come; by `name`: all with a prefix, behind a name; by `turn`: those that are open."""
         ...
 
     def open_lanes(self, queue: str, limit: int) -> OpenLanes:

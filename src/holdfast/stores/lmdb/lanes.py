@@ -1,7 +1,7 @@
 """The lanes of queues in an environment, as a transaction sees them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import islice
 from struct import Struct as Form
 
 from msgspec import msgpack
@@ -36,20 +36,15 @@ class Lanes(Names):
                 _decode(encoded)
                 for _, encoded in islice(items_within(self.txn.cursor(tables.lanes), start + prefix.encode(), behind), limit)
             ]
-        found = (self.txn.get(start + name, db=tables.lanes) for name in islice(self._woken_lanes(start), limit))
+        names = self._woken_lanes(start) if by == "wakes" else self._open_lanes(start)
+        found = (self.txn.get(start + name, db=tables.lanes) for name in islice(names, limit))
         return [_decode(encoded) for encoded in found if encoded is not None]
-
-    def lanes_before(self, lane: Lane, limit: int) -> int:
-        start = scope(lane.queue)
-        behind = start + _TURN.pack(lane.turn, lane.place) + text_key(start, lane.name)[len(start) :]
-        keys = (key for key, _ in items_within(self.txn.cursor(self.tables.open_lanes), start))
-        return sum(1 for _ in islice(takewhile(lambda key: key < behind, keys), limit))
 
     def open_lanes(self, queue: str, limit: int) -> OpenLanes:
         start, tables = scope(queue), self.tables
         found, size = list[OpenLane](), 0
-        for key, _ in islice(items_within(self.txn.cursor(tables.open_lanes), start), limit):
-            encoded = self.txn.get(start + key[len(start) + _TURN.size :], db=tables.lanes)
+        for name in islice(self._open_lanes(start), limit):
+            encoded = self.txn.get(start + name, db=tables.lanes)
             if encoded is None:
                 continue
             lane = _decode(encoded)
@@ -68,6 +63,9 @@ class Lanes(Names):
             if cursor.set_range(start) and (key := cursor.key()).startswith(start) and moment_in_key(start, key) <= self.now:
                 return True
         return False
+
+    def _open_lanes(self, start: bytes) -> Iterator[bytes]:
+        return (key[len(start) + _TURN.size :] for key, _ in items_within(self.txn.cursor(self.tables.open_lanes), start))
 
     def _woken_lanes(self, start: bytes) -> Iterator[bytes]:
         for key, _ in items_within(self.txn.cursor(self.tables.asleep_lanes), start):

@@ -67,11 +67,6 @@ class QueueLanes:
         self.known[lane.name] = lane
         self._order(lane)
 
-    def count_before(self, lane: Lane, limit: int) -> int:
-        """How many open lanes come before one, up to a limit."""
-        before = self._open.first(limit + 1, (lane.turn, lane.place, lane.name))
-        return min(limit, len(before) - lane.open)
-
     def opened(self, limit: int, now: int) -> list[OpenLane]:
         """The open lanes, by turn."""
         found = []
@@ -87,6 +82,8 @@ class QueueLanes:
     def find(self, by: LaneOrder, limit: int, prefix: str, after: str | None, now: int) -> list[Lane]:
         if by == "wakes":
             return [self.known[name] for _, name in self._asleep.first(limit, (now, chr(0x10FFFF)))]
+        if by == "turn":
+            return [self.known[name] for _, _, name in self._open.first(limit)]
         names = [name for name in self.known if name.startswith(prefix) and (after is None or name > after)]
         return [self.known[name] for name in nsmallest(limit, names)]
 
@@ -105,7 +102,7 @@ class QueueLanes:
 
     def _order(self, lane: Lane) -> None:
         if lane.open:
-            self._open.add((lane.turn, lane.place, lane.name))
+            self._open.add(lane.order)
         if lane.wakes is not None:
             self._asleep.add((lane.wakes, lane.name))
 

@@ -146,10 +146,6 @@ class Messages:
         found = self._found(queue)
         return found.lanes.find(by, limit, prefix, after, self.now) if found else []
 
-    def lanes_before(self, lane: Lane, limit: int) -> int:
-        found = self._found(lane.queue)
-        return found.lanes.count_before(lane, limit) if found else 0
-
     def open_lanes(self, queue: str, limit: int) -> OpenLanes:
         found = self._found(queue)
         if found is None:

@@ -41,11 +41,6 @@ class Lanes(Reading):
         asked = {"queue": queue, "limit": limit, "prefix": prefix, "after": after, "now": self.now}
         return [read_lane(row) for row in self.sql.execute(SQL[f"lanes_by_{by}"], asked)]
 
-    def lanes_before(self, lane: Lane, limit: int) -> int:
-        asked = (lane.queue, lane.turn, lane.place, lane.name, limit)
-        count: int = self.sql.execute(SQL["lanes_before"], asked).fetchone()[0]
-        return count
-
     def open_lanes(self, queue: str, limit: int) -> OpenLanes:
         return self.look_at_lanes(queue, limit)[1]
 

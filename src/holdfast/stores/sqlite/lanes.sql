@@ -48,12 +48,13 @@ where queue = :queue and lane >= :prefix and substr(lane, 1, length(:prefix)) = 
 order by lane
 limit :limit
 
--- name: lanes_before
+-- name: lanes_by_turn
 -- Reads the beginning of holdfast_lanes_open.
-select count(*)
-from (
-  select 1 from holdfast_lanes where queue = ?1 and open = 1 and (turn, place, lane) < (?2, ?3, ?4) order by turn, place, lane limit ?5
-)
+select queue, lane, turn, place, open, live, credit, wakes, tat, last, throttled_until, own
+from holdfast_lanes
+where queue = :queue and open = 1
+order by turn, place, lane
+limit :limit
 
 -- name: lane_to_put
 -- Everything that a put into a lane has to know.

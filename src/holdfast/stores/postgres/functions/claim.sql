@@ -53,6 +53,25 @@ begin
 end
 $$;
 
+-- Where dead letters of a step go: of settlements that bury, and of moves to the dead.
+create or replace function graves_named(parts jsonb[]) returns text[]
+language sql stable as $$
+  select array(
+    select coalesce(nullif(m.dead_letter, ''), p.c ->> 'dead_letter', s.policy ->> 'dead_letter')
+    from unnest(parts) as p (c), jsonb_array_elements(p.c -> 'receipts') as r
+    cross join lateral (
+      select m.queue, m.dead_letter, m.failures, m.max_attempts from messages as m where m.queue = r ->> 0 and m.id = r ->> 1 limit 1
+    ) as m
+    join names as s on s.kind = 'queue' and s.name = m.queue
+    where p.c ->> 'type' = 'Settle' and (
+      p.c ->> 'to' = 'dead' or (p.c ->> 'counts')::boolean
+        and m.failures + 1 >= coalesce(m.max_attempts, (p.c ->> 'max_attempts')::integer, (s.policy ->> 'max_attempts')::integer)
+    )
+    union
+    select v.target from moves_named(parts) as v where not v.is_new
+  )
+$$;
+
 -- What time has overtaken, the longest overdue first. Locked rows are somebody's work already, and stay.
 create or replace function overdue(of_queue text, now bigint, most integer, out expired text[], out late text[])
 language plpgsql as $$

@@ -41,8 +41,7 @@ begin
     select '{"lanes":[' || lane_json(g) || '],"now":' || now || ',"head":' || coalesce((
         select to_json(m.id)::text
         from messages as m
-        where m.queue = of_queue and m.lane = of_lane and m.state = 'ready' and m.rank is not null
-          and (m.start_by is null or m.start_by > now or m.attempts > 0)
+        where m.queue = of_queue and m.lane = of_lane and m.state = 'ready' and m.rank is not null and not is_late(m, now)
         order by m.level desc, m.rank, m.n
         limit 1
       ), 'null') || ',"ahead":' || (

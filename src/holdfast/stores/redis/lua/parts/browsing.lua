@@ -30,17 +30,6 @@ local function matches(queue, message, which)
     and labelled
 end
 
---- Where a message stands in the order of its state.
-local function place_of(message)
-  local state = state_of(message)
-  if state == "ready" then
-    return { -(message.priority or 0), message.position, message.n }
-  elseif state == "buffered" then
-    return { message.key, message.n }
-  end
-  return { state == "leased" and message["until"] or state == "dead" and message.dead_at or message.ended_at, message.n }
-end
-
 --- What goes through a queue for the messages that a filter lets through, and looks at no more than so many.
 local function walk_of(queue, which)
   return { queue = queue, which = which, left = next(which) and {{LOOKED_AT}} or math.huge }

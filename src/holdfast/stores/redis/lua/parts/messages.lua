@@ -68,6 +68,17 @@ local function state_of(message)
   return message.state or "ready"
 end
 
+--- Where a message stands in the order of its state.
+local function place_of(message)
+  local state = state_of(message)
+  if state == "ready" then
+    return { -(message.priority or 0), message.position, message.n }
+  elseif state == "buffered" then
+    return { message.key, message.n }
+  end
+  return { state == "leased" and message["until"] or state == "dead" and message.dead_at or message.ended_at, message.n }
+end
+
 local function is_fresh(queue, message)
   return not (queue.has_later[message] or message.key or message.start_by or message.attempts or message.group or message.lane)
 end
