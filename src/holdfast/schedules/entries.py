@@ -163,6 +163,31 @@ def shown(moment: int) -> str:
     return datetime.fromtimestamp(moment / SECOND, UTC).isoformat().replace("+00:00", "Z")
 
 
+class Run(Struct, frozen=True):
+    """Which run of which schedule a message is, as its metadata says."""
+
+    schedule: str
+    scheduled_for: str
+
+
+def run_in(metadata: Raw | None) -> Run | None:
+    """The run that metadata names; other metadata is the user's own."""
+    try:
+        return None if metadata is None else json.decode(metadata, type=Run)
+    except (ValueError, RecursionError):
+        return None
+
+
+def run_of(message_id: str) -> tuple[str, int] | None:
+    """The schedule and the moment of a run with this id, None for any other id."""
+    name, _, moment = message_id.rpartition("@")
+    try:
+        when = datetime.fromisoformat(moment)
+    except ValueError:
+        return None
+    return (name, round(when.timestamp() * SECOND)) if name and when.tzinfo is not None else None
+
+
 def entry_of(raw: Raw) -> ScheduleEntry:
     """An entry as it was stored."""
     return json.decode(raw, type=ScheduleEntry)

@@ -140,3 +140,22 @@ def test_options_that_make_no_sense_are_refused_when_it_is_made(options: dict[st
 def test_options_that_there_are_not_are_refused_by_name() -> None:
     with pytest.raises(TypeError, match="overlap"):
         AsyncSchedule("beat", "* * * * *", ("jobs", 1), overlaps="skip")  # type: ignore[call-arg]
+
+
+async def test_a_run_is_explained_with_its_schedule(client: ControlPlaneClient, beat: AsyncSchedule, clock: FakeClock) -> None:
+    jobs = AsyncQueue[Any].from_name("jobs", client=client)
+    run = f"beat@{MINUTE:%Y-%m-%dT%H:%M:%SZ}"
+    ahead = await jobs.explain(run)
+    assert (ahead.reason, ahead.until) == ("absent", MINUTE)
+    assert ahead.sentence.endswith(f"Schedule 'beat' has its next run at {MINUTE.isoformat()}.")
+    await beat.pause("holidays")
+    assert "is paused, and puts no run until it is resumed; the reason given: holidays" in (await jobs.explain(run)).sentence
+    await beat.resume()
+    clock.advance(60.0)
+    await AsyncTicker(client.async_store, "me").tick()
+    waiting = await jobs.explain(run)
+    assert (waiting.reason, waiting.sentence.partition("It is ")[2]) == ("ready", f"the run of schedule 'beat' for {run[5:]}.")
+    await jobs.cancel(run)
+    assert (await jobs.explain(run)).sentence.endswith("Schedule 'beat' has put this run, or left it out, already.")
+    for other in ("beat", "beat@", "other@2026-01-01T00:00:00Z", "@2026-01-01T00:00:00Z", "beat@2026-01-01T00:00:00"):
+        assert "chedule" not in (await jobs.explain(other)).sentence

@@ -325,6 +325,7 @@ async def test_explain_says_which_workers_know_a_task(client: ControlPlaneClient
 
     job = await send.put("ann")
     jobs = AsyncQueue[Any].from_name("jobs", client=client)
+    assert (await jobs.explain(job.id)).sentence.endswith("; no living worker serves the queue.")
     await AsyncRegistration(client.async_store, others.worker(name="others").orders, "x").beat(STOPPED)
     assert (await jobs.explain(job.id)).sentence.endswith("; no living worker of the queue knows task 'send'.")
     await AsyncRegistration(client.async_store, app.worker(name="knower").orders, "y").beat(STOPPED)

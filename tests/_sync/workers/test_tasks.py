@@ -324,6 +324,7 @@ def test_explain_says_which_workers_know_a_task(client: ControlPlaneClient) -> N
 
     job = send.put("ann")
     jobs = Queue[Any].from_name("jobs", client=client)
+    assert (jobs.explain(job.id)).sentence.endswith("; no living worker serves the queue.")
     Registration(client.store, others.worker(name="others").orders, "x").beat(STOPPED)
     assert (jobs.explain(job.id)).sentence.endswith("; no living worker of the queue knows task 'send'.")
     Registration(client.store, app.worker(name="knower").orders, "y").beat(STOPPED)

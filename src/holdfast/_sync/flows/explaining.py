@@ -5,6 +5,8 @@ from msgspec.structs import replace
 
 from holdfast._sync.flows.browsing import find_messages
 from holdfast._sync.flows.job_status import job_status
+from holdfast._sync.flows.schedule_book import schedule_of
+from holdfast._sync.flows.ticking import now_of
 from holdfast._sync.flows.working.registering import workers
 from holdfast.commands import Browse, Browsed, Filter, Groups, Names
 from holdfast.errors import NotAllowed
@@ -12,6 +14,8 @@ from holdfast.explanations import AHEAD_MOST, Surroundings, explain
 from holdfast.policy_records import Lane
 from holdfast.records import Message
 from holdfast.results import Explanation
+from holdfast.schedules.definition import status_of
+from holdfast.schedules.entries import run_in, run_of
 from holdfast.stores import Store
 from holdfast.workers.handlers.task_names import named_in
 from holdfast.workers.registry import functions_of, shown_functions
@@ -25,6 +29,16 @@ NO_CONSUMER = "it names no task, and no living worker of the queue has a functio
 def explain_message(store: Store, queue: str, message_id: str) -> Explanation:
     """Why a message is not running."""
     found = store.execute(Browse(queue, ids=[message_id]))
+    said = _explained(store, queue, message_id, found)
+    if not found.messages:
+        return _with_schedule(store, said, queue, message_id)
+    run = run_in(found.messages[0].metadata)
+    if run is None:
+        return said
+    return replace(said, sentence=f"{said.sentence} It is the run of schedule {run.schedule!r} for {run.scheduled_for}.")
+
+
+def _explained(store: Store, queue: str, message_id: str, found: Browsed) -> Explanation:
     around = _surroundings(store, queue, found.messages[0] if found.messages else None)
     said = explain(found, around, id=message_id, offset_us=store.wall_offset_us())
     if said.reason == "delayed" and (sleeping := job_status(store, queue, message_id)).waiting_for is not None:
@@ -56,6 +70,31 @@ def _surroundings(store: Store, queue: str, message: Message | None) -> Surround
     if policy.groups == "strict" and group.head is not None:
         head = store.execute(Browse(queue, ids=[group.head]))
     return Surroundings(settings, first.messages, (), lane, claimed, next(iter(head.messages), None), group.ahead)
+
+
+def _with_schedule(store: Store, said: Explanation, queue: str, message_id: str) -> Explanation:
+    """The explanation of a message that is not there, with the schedule that puts it, if its id is that of a run."""
+    run = run_of(message_id)
+    if run is None:
+        return said
+    name, moment = run
+    try:
+        stored = schedule_of(store, name)
+    except NotAllowed:
+        return said
+    if stored is None or stored.entry.queue != queue:
+        return said
+    status = status_of(name, stored.entry, now_of(store), 0, ())
+    until = None
+    if moment <= stored.entry.last:
+        known = "has put this run, or left it out, already"
+    elif status.paused is not None:
+        known = f"is paused, and puts no run until it is resumed; the reason given: {status.paused or 'none'}"
+    elif status.next_run is None:
+        known = "has no next run"
+    else:
+        until, known = status.next_run, f"has its next run at {status.next_run.isoformat()}"
+    return replace(said, sentence=f"{said.sentence} Schedule {name!r} {known}.", until=until)
 
 
 def _with_workers(store: Store, said: Explanation, queue: str, task: str | None) -> Explanation:
