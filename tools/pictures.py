@@ -1,15 +1,21 @@
-"""Take the pictures of the dashboard in docs/pictures, of real servers in a real browser: of one with everything, and of a demo."""
+"""Take the pictures in docs/pictures: of the dashboard of real servers in a real browser, and of what a demo printed."""
 
+import io
+import re
 import sys
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from holdfast.cli.demo.output import JsonOutput
+from rich.console import Console
+
+from holdfast.cli.demo.output import LiveOutput
+from holdfast.cli.demo.progress import Progress
 from holdfast.cli.demo.protocol import QUEUE
 from holdfast.cli.demo.run import run_demo
 from holdfast.commands import Browse
@@ -20,6 +26,7 @@ from tests.sentinel_databases import until
 from tests.server.processes import Process
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
+COLUMNS = 120
 SCREENS = {
     "overview": ("overview", "Throughput of all queues"),
     "dead-letters": ("queues/mail/dead", "By error"),
@@ -35,9 +42,30 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory() as folder:
             take_all(browser, Path(folder) / "shop.db")
-        run_demo(JsonOutput(), messages=120, workers=4, seed=1, then=partial(take_redelivered, browser))
+        output = Recorded()
+        run_demo(output, messages=120, workers=4, seed=1, then=partial(take_redelivered, browser))
+        (FOLDER / "demo.svg").write_text(output.picture())
     finally:
         browser.close()
+
+
+class Recorded(LiveOutput):
+    """What a terminal shows of a demo when it is over."""
+
+    def __init__(self) -> None:
+        self._console = Console(
+            record=True, file=io.StringIO(), force_terminal=True, color_system="truecolor", width=COLUMNS, highlight=False
+        )
+
+    @contextmanager
+    def showing(self, progress: Progress) -> Iterator[None]:
+        """Without the bars, which are gone in the end."""
+        del progress
+        yield
+
+    def picture(self) -> str:
+        """It as SVG, with the fonts of the reader: nothing is fetched."""
+        return re.sub(r"\s*@font-face \{.*?\}\n", "\n", self._console.export_svg(title="make demo"), flags=re.DOTALL)
 
 
 def take_all(browser: Chromium, store: Path) -> None:
