@@ -55,25 +55,6 @@ def fill_mail(client: ControlPlaneClient, text: str) -> None:
     mail.put({"to": "later"}, id="delayed-1", delay_s=3_600.0)
 
 
-@contextmanager
-def name_everything(client: ControlPlaneClient, name: str) -> Iterator[None]:
-    """Things of every kind under one name, and with it in all their texts."""
-    queue = Queue.create(name, client=client)
-    queue.configure(groups="fair", keep_done_s=3_600.0)
-    queue.put({name: name}, id=name, group=name, key=name, labels=[name[:60]], metadata={"task": name}, max_attempts=1)
-    claim = queue.claim(claimer=name)
-    assert claim is not None
-    queue.fail(claim, error=name)
-    queue.put(name, group=name, metadata={"task": name})
-    queue.claim(claimer=name, lease_s=600.0)
-    queue.put(name, group=name)
-    Dict.create(name, client=client).put(name, name)
-    Schedule(name, "0 3 * * *", (name, {"kind": name}), client=client).save()
-    live_worker(client, WorkerHealth("away", running=1, done=1, failed=1, abandoned=1, error=name), name, (name,), host=name)
-    with suppress(LeaseLost), Lock(name, client=client):
-        yield
-
-
 def fill_tenants(client: ControlPlaneClient) -> None:
     """A queue of fair groups."""
     tenants = Queue.create("tenants", client=client)
@@ -104,7 +85,15 @@ def live_workers(client: ControlPlaneClient) -> None:
         live_worker(client, health, f"worker-{number}", queues)
 
 
-def live_worker(client: ControlPlaneClient, health: WorkerHealth, name: str, queues: tuple[str, ...], host: str = "host.example") -> None:
+def live_worker(
+    client: ControlPlaneClient,
+    health: WorkerHealth,
+    name: str,
+    queues: tuple[str, ...],
+    *,
+    host: str = "host.example",
+    tasks: tuple[str, ...] = ("order", "send"),
+) -> None:
     """A worker in the registry."""
     now = datetime.now(UTC)
     info = WorkerInfo(
@@ -112,7 +101,7 @@ def live_worker(client: ControlPlaneClient, health: WorkerHealth, name: str, que
         incarnation="i1",
         queue=queues[0],
         queues=queues,
-        tasks=("order", "send"),
+        tasks=tasks,
         host=host,
         pid=os.getpid(),
         execution="threads",

@@ -19,6 +19,7 @@ import { Schedules } from "./screens/schedules.tsx";
 import { WorkerScreen, Workers } from "./screens/workers.tsx";
 import { type Session, SessionContext, to, useMay, usePath } from "./state.ts";
 import { ThemeButton } from "./theme.tsx";
+import { seen } from "./unseen.ts";
 
 /** The screens of the navigation in groups, each with the letter that leads to it after `g`. */
 const GROUPS = [
@@ -162,7 +163,7 @@ function Dashboard() {
   }, []);
   if (!session) return asks ? <SignIn onSession={setSession} refused={refused} /> : <main aria-busy="true" />;
   const current = path[0] === "message" ? "queues" : (path[0] ?? "overview");
-  document.title = `${path[1] ?? SCREENS.find(([screen]) => screen === current)?.[1] ?? "Overview"} · Holdfast`;
+  document.title = seen(`${path[1] ?? SCREENS.find(([screen]) => screen === current)?.[1] ?? "Overview"} · Holdfast`);
   return (
     <SessionContext.Provider value={session}>
       <Navigation current={current} session={session} help={() => setHelps(true)} />

@@ -41,6 +41,7 @@ export function usePath(): string[] {
   useEffect(() => {
     const changed = () => setPath(parts());
     addEventListener("hashchange", changed);
+    changed(); // It may have changed before anybody listened.
     return () => removeEventListener("hashchange", changed);
   }, []);
   return path;
