@@ -55,9 +55,10 @@ SCREENS = {
 """The screens, each with what it shows once it has read everything."""
 
 
-def faults(page: Page) -> list[Any]:
-    """The serious faults that axe-core finds."""
-    found = page.run("axe.run(document, {resultTypes: ['violations']}).then(found => found.violations)")
+def faults(page: Page, *rules: str) -> list[Any]:
+    """The serious faults that axe-core finds, by these rules or by all."""
+    options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
+    found = page.run(f"axe.run(document, {json.encode(options).decode()}).then(found => found.violations)")
     return [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found if each["impact"] in ("serious", "critical")]
 
 
@@ -69,10 +70,10 @@ def test_every_screen_loads_in_both_themes_and_runs_nothing_that_is_stored(page:
     for screen, shown in SCREENS.items():
         go(page, screen)
         shows(page, shown)
-        for theme in ("light", "dark"):
+        for theme, rules in {"light": (), "dark": ("color-contrast",)}.items():
             page.prefer(theme)
             (PICTURES / f"{screen.replace('/', '-').replace(':', '-')}-{theme}.png").write_bytes(page.picture())
-            assert faults(page) == [], (screen, theme)
+            assert faults(page, *rules) == [], (screen, theme)
         assert page.run("document.querySelectorAll('[role=alert]').length") == 0, screen
     assert page.run("window.hacked ?? null") is None
     assert page.complaints() == []
@@ -88,13 +89,34 @@ def test_control_a_button_without_a_name_and_an_error_are_noticed(page: Page, pr
     until(lambda: any("planted" in each for each in page.complaints()) or page.run("null"))
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen(page: Page, process: Process) -> None:
+def test_on_a_phone_every_screen_is_accessible_and_none_is_wider(page: Page, process: Process) -> None:
     page.size(390, 800)
     page.open(process.url)
+    page.run(AXE.read_text() + "; true")
     for screen, shown in SCREENS.items():
         go(page, screen)
         shows(page, shown)
         assert page.run("document.documentElement.scrollWidth <= 390"), screen
+        assert faults(page) == [], screen
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_an_open_dialog_is_accessible_in_both_themes(page: Page, process: Process, width: int) -> None:
+    page.size(width, 800)
+    page.open(f"{process.url}/#/locks")
+    shows(page, "report")
+    page.run(AXE.read_text() + "; true")
+    for opened in (
+        "document.querySelector('main .danger').click()",
+        "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '?', bubbles: true}))",
+    ):
+        page.run("document.querySelector('dialog')?.close()")
+        until(lambda: page.run("document.querySelector('dialog') === null"))
+        page.run(opened)
+        until(lambda: page.run("document.querySelector('dialog')?.open ?? false"))
+        for theme in ("light", "dark"):
+            page.prefer(theme)
+            assert faults(page) == [], (opened, theme)
 
 
 def test_actions_on_a_queue_do_what_they_say_in_the_store(page: Page, process: Process, client: ControlPlaneClient) -> None:
