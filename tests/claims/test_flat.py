@@ -164,5 +164,5 @@ def test_control_open_groups_found_by_a_filter_are_noticed_on_lmdb(monkeypatch: 
 
     monkeypatch.setattr(Lanes, "open_lanes", filtered)
     with_filter = factory_of("lmdb", tmp_path).make(FakeClock())
-    assert max(ratios(with_filter, FAIR)) > 10
+    assert max(ratios(with_filter, FAIR)) > 5
     with_filter.close()
