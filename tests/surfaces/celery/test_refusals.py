@@ -26,7 +26,8 @@ OF_CALLS = (
     ),
     *("compression", "stamped_headers"),
 )
-OF_METHODS = ("chunks", "map", "starmap")
+OF_METHODS = ("chunks", "map", "starmap", "replace", "add_to_chord", "send_event")
+OF_APPS = ("control", "events", "amqp", "worker_main")
 OF_SETTINGS = (
     *("task_annotations", "task_queues", "task_default_exchange", "task_default_routing_key", "worker_prefetch_multiplier"),
     *("task_send_sent_event", "worker_send_task_events", "broker_transport_options", "broker_connection_retry_on_startup"),
@@ -65,8 +66,15 @@ def test_a_method_of_celery_that_is_not_there_is_refused(send: Any, method: str)
     assert REMEDIES[method] in str(refused.value)
 
 
+@pytest.mark.parametrize("part", OF_APPS)
+def test_a_part_of_an_app_that_is_not_there_is_refused(celery: Celery, part: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        getattr(celery, part)()
+    assert REMEDIES[part] in str(refused.value)
+
+
 def test_every_remedy_is_given_for_something() -> None:
-    assert set(REMEDIES) == {*OF_TASKS, *OF_CALLS, *OF_METHODS, *OF_SETTINGS}
+    assert set(REMEDIES) == {*OF_TASKS, *OF_CALLS, *OF_METHODS, *OF_APPS, *OF_SETTINGS}
 
 
 @pytest.mark.parametrize("setting", OF_SETTINGS)
@@ -99,6 +107,8 @@ def test_a_misspelled_option_is_refused_with_the_one_that_was_meant(celery: Cele
         (lambda app, send: send.retry(max_retries=10), r"give it there"),
         (lambda app, send: app.AsyncResult("x").get(interval=1.0), "remove it"),
         (lambda app, send: app.AsyncResult("x").revoke(signal="SIGKILL"), "remove it"),
+        (lambda app, send: app.add_periodic_task(30.0, send.s(), expires=10), "give it to @app.task"),
+        (lambda app, send: app.on_after_configure.connect(print, dispatch_uid="x"), "supported: weak"),
         (lambda app, send: Celery("x", set_as_current=True), "supported: backend, broker"),
     ],
 )

@@ -194,6 +194,25 @@ def test_a_result_that_is_ignored_is_not_kept(celery: Celery) -> None:
     assert result.state == "PENDING"
 
 
+def test_periodic_tasks_are_set_up_as_celerys_manual_does(celery: Celery) -> None:
+    @celery.task
+    def test(arg: str) -> str:
+        return arg
+
+    @celery.on_after_configure.connect
+    def setup_periodic_tasks(sender: Celery, **_: Any) -> None:
+        sender.add_periodic_task(10.0, test.s("hello"), name="add every 10")
+
+    @celery.on_after_finalize.connect(weak=False)
+    def setup_more(sender: Celery, **_: Any) -> None:
+        sender.add_periodic_task(crontab(hour=7, minute=30, day_of_week=1), test.s("Happy Mondays!"))
+
+    for _ in range(2):
+        work(celery)
+    assert [(one.name, str(one.rule)) for one in Schedule.list(client=celery.client)][:1] == [("add every 10", "every 10 s")]
+    assert len(Schedule.list(client=celery.client)) == 2
+
+
 def test_a_beat_schedule_becomes_schedules(celery: Celery) -> None:
     @celery.task(name="tasks.add")
     def add(x: int, y: int) -> int:

@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from os import environ
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 from zoneinfo import ZoneInfo
 
 from holdfast._sync.handles.queue import Queue
@@ -15,7 +15,8 @@ from holdfast._sync.handles.tasks import Tasks
 from holdfast.client import ControlPlaneClient
 from holdfast.surfaces.celery.config import Config, seconds, settings_of
 from holdfast.surfaces.celery.exceptions import ImproperlyConfigured, NotRegistered
-from holdfast.surfaces.celery.refusals import refuse_unknown
+from holdfast.surfaces.celery.moments import Moment
+from holdfast.surfaces.celery.refusals import refuse_unknown, refused
 from holdfast.surfaces.celery.results import AsyncResult
 from holdfast.surfaces.celery.schedules import rule_of
 from holdfast.surfaces.celery.signatures import Signature
@@ -42,6 +43,8 @@ class Celery:
         self.conf: Config = Config()
         given = {"broker_url": broker, "result_backend": backend, "include": include or None}
         self.conf.update({name: value for name, value in given.items() if value is not None})
+        self.on_after_configure: Moment = Moment()
+        self.on_after_finalize: Moment = Moment()
         self._tasks: dict[str, Task] = {}
         _apps.append(self)
 
@@ -137,8 +140,10 @@ class Celery:
             return moment
         return moment.replace(tzinfo=UTC if self.conf.enable_utc else ZoneInfo(self.conf.timezone))
 
-    def add_periodic_task(self, schedule: Any, sig: Signature, *, name: str | None = None) -> str:
+    def add_periodic_task(self, schedule: Any, sig: Signature, *, name: str | None = None, **options: Any) -> str:
         """Let a signature be put by a schedule."""
+        for option in options:
+            raise refused("add_periodic_task", option, ("name",), remedy="give it to @app.task")
         entry = {"task": sig.task, "schedule": schedule, "args": sig.args, "kwargs": sig.kwargs, "options": sig.options}
         self.conf.beat_schedule = {**self.conf.beat_schedule, name or repr(sig): entry}
         return name or repr(sig)
@@ -155,6 +160,8 @@ class Celery:
         """Its tasks and schedules as tasks of Holdfast: `app.holdfast.run()`, or `holdfast worker proj.celery:app.holdfast`."""
         for module in (*self.conf.imports, *self.conf.include):
             import_module(module)
+        for moment in (self.on_after_configure, self.on_after_finalize):
+            moment.tell(self)
         made = self.collected()
         for name, entry in self.conf.beat_schedule.items():
             refuse_unknown(f"beat_schedule[{name!r}]", entry, BEAT)
@@ -186,6 +193,25 @@ class Celery:
     def AsyncResult(self, id: str) -> AsyncResult:  # noqa: N802 - Celery's name
         """The result of a task by its id."""
         return AsyncResult(id, app=self)
+
+    @property
+    def control(self) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused("app", "control", ())
+
+    @property
+    def events(self) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused("app", "events", ())
+
+    @property
+    def amqp(self) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused("app", "amqp", ())
+
+    def worker_main(self, *_: Any) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused("app", "worker_main", ())
 
     def start(self, argv: Sequence[str] | None = None) -> None:
         """End with a word on how workers are started here."""

@@ -183,6 +183,18 @@ class Task:
         """Not supported; the error names the remedy."""
         raise refused(self.name, "starmap", ())
 
+    def replace(self, *_: Any) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused(self.name, "replace", ())
+
+    def add_to_chord(self, *_: Any) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused(self.name, "add_to_chord", ())
+
+    def send_event(self, *_: Any, **__: Any) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused(self.name, "send_event", ())
+
     def retry(
         self,
         *,
