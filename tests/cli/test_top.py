@@ -1,13 +1,16 @@
 """`holdfast top`: what it shows of queues, and how often it reads events."""
 
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any
 
 import pytest
 from msgspec import json
+from rich.console import Console
 
 from holdfast import ControlPlaneClient, Queue
 from holdfast.cli.top import picture
+from holdfast.cli.top.command import as_table
 from holdfast.cli.top.picture import Rates, take_picture
 from holdfast.commands import Changes
 from holdfast.stores.memory import MemoryStore
@@ -69,3 +72,14 @@ def test_events_are_read_only_now_and_then_and_only_of_the_first_queues(monkeypa
     now_s = 5.0
     take_picture(client, "", rates)
     assert store.looks > looks
+
+
+@pytest.mark.parametrize(("width", "is_wide"), [(80, False), (120, True)])
+def test_a_terminal_is_shown_what_it_has_room_for(width: int, is_wide: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    client = ControlPlaneClient.on(MemoryStore())
+    Queue.create("orders-of-today", client=client).put_many(range(1_234))
+    console = Console(file=StringIO(), width=width, height=24)
+    console.print(as_table(take_picture(client), console.size))
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # it is a StringIO
+    assert ("orders-of-today" in text, "1,234" in text, "done/s" in text, "…" in text) == (True, True, True, False), text
+    assert ("buffered" in text, "put/s" in text) == (is_wide, is_wide)

@@ -1,6 +1,7 @@
 """The command `holdfast top`."""
 
 import time
+from itertools import compress
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -12,9 +13,12 @@ from holdfast.cli.top.picture import Picture, QueueRow, Rates, take_picture
 from holdfast.wording import counted, seconds
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import ConsoleDimensions, RenderableType
 
 QUEUE_HEADS: Final = ("queue", "ready", "delayed", "leased", "buffered", "dead", "oldest ready", "put/s", "done/s", "failed", "workers")
+WIDE: Final = 110
+LEFT_OUT: Final = ("delayed", "buffered", "put/s")
+"""What a terminal of fewer characters has no room for."""
 WORKER_HEADS: Final = ("worker", "state", "running", "done", "failed", "queues")
 
 
@@ -45,7 +49,7 @@ def top(
 
         with Live(console=Console(), screen=True, auto_refresh=False) as live:
             while True:
-                live.update(as_table(take_picture(client, prefix, rates), live.console.height), refresh=True)
+                live.update(as_table(take_picture(client, prefix, rates), live.console.size), refresh=True)
                 time.sleep(interval_s)
 
 
@@ -55,20 +59,21 @@ def as_text(picture: Picture) -> str:
     return "\n\n".join(parts)
 
 
-def as_table(picture: Picture, height: int) -> "RenderableType":
-    """The picture for a terminal of so many lines: as many queues as there is room for."""
+def as_table(picture: Picture, size: "ConsoleDimensions") -> "RenderableType":
+    """The picture for a terminal of this size: as many queues, and of what is said of them as much, as there is room for."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    room = max(3, height - 8 - min(len(picture.workers), 8))
+    room = max(3, size.height - 8 - min(len(picture.workers), 8))
     tables = []
     for heads, rows, most in ((QUEUE_HEADS, queue_rows(picture), room), (WORKER_HEADS, worker_rows(picture), 8)):
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for head in heads:
+        is_shown = [size.width >= WIDE or head not in LEFT_OUT for head in heads]
+        for head in compress(heads, is_shown):
             table.add_column(head, justify="left" if head in ("queue", "worker", "state", "queues") else "right", no_wrap=True)
         for row in rows[:most]:
-            table.add_row(*(Text(cell if cell.isprintable() else ascii(cell)[1:-1]) for cell in row))
+            table.add_row(*(Text(cell if cell.isprintable() else ascii(cell)[1:-1]) for cell in compress(row, is_shown)))
         tables.append(table)
     return Group(Text(_title(picture), style="bold"), "", tables[0], "", tables[1])
 
