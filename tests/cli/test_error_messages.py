@@ -12,6 +12,7 @@ import pytest
 from holdfast.errors import StoreUnavailable
 from holdfast.server.process import run
 from holdfast.stores.memory import MemoryStore
+from holdfast.testing.servers import holdfast as holdfast_server
 from tests.cli.running import holdfast
 from tests.postgres import shared_postgres
 
@@ -154,3 +155,34 @@ def test_help_shows_flags_as_flags_and_one_name_for_the_url(command: list[str]) 
     assert answer.exit_code == 0
     for words in ("<bool>", "BOOLEAN", "--store ", "--to ", "{", "....."):
         assert words not in answer.stdout
+
+
+GONE = [
+    *("queue ls", "queue put mail 1", "queue stats mail", "job some-id", "job cancel some-id"),
+    *("worker ls", "top --once", "watch", "doctor", "export"),
+]
+
+
+@pytest.mark.parametrize("command", GONE)
+def test_a_server_that_is_gone_is_said_in_one_sentence(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.stores.http.store.FIRST_S", 0.0)  # A command tries for five seconds.
+    with socket.create_server(("127.0.0.1", 0)) as once:
+        port = once.getsockname()[1]
+    answer = holdfast(*command.split(), f"--url=http://127.0.0.1:{port}")
+    assert (answer.exit_code, answer.stdout, answer.stderr.count("\n")) == (1, "", 1)
+    assert f"http://127.0.0.1:{port} cannot be reached" in answer.stderr
+
+
+@pytest.mark.parametrize("command", ["queue ls", "job some-id", "worker ls", "watch"])
+def test_a_server_that_does_not_know_the_token_is_said_in_one_sentence(command: str, server_with_token: str) -> None:
+    answer = holdfast(*command.split(), f"--url={server_with_token}", HOLDFAST_TOKEN="hf_0123_wrong")  # noqa: S106 - none that there is
+    assert (answer.exit_code, answer.stdout, answer.stderr.count("\n")) == (1, "", 1), answer.stderr
+    assert "token" in answer.stderr
+    assert "wrong" not in answer.stderr
+
+
+@pytest.fixture(scope="module")
+def server_with_token() -> Iterator[str]:
+    with holdfast_server() as running:
+        running.token("*")
+        yield running.url

@@ -1,5 +1,6 @@
 """Every command: its `--json` can be read, its line of help fits, and each documented exit code is one that a command ends with."""
 
+import os
 import re
 import signal
 import subprocess
@@ -261,6 +262,15 @@ def test_a_command_ends_with_the_code_that_its_help_names(ending: tuple[str, int
     arguments = ENDINGS[ending].format(lost=facts["claim"], **facts).split()
     words = ending[0].count(" ") + 1
     assert holdfast(*arguments[:words], f"--url={facts['url']}", *arguments[words:]).exit_code == ending[1]
+
+
+def test_a_command_whose_output_no_program_reads_any_more_ends_without_a_word(facts: dict[str, str]) -> None:
+    read_from, write_to = os.pipe()
+    os.close(read_from)
+    arguments = [*COMMAND, "queue", "ls", f"--url={facts['url']}"]
+    ran = subprocess.run(arguments, check=False, stdout=write_to, stderr=subprocess.PIPE, text=True)
+    os.close(write_to)
+    assert (ran.returncode, ran.stderr) == (1, "")
 
 
 def test_a_claim_that_cannot_be_printed_is_given_back(facts: dict[str, str]) -> None:

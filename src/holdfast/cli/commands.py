@@ -77,6 +77,8 @@ class Command(_Help, TyperCommand):
             if "url" in ctx.params and ctx.params["url"] is None:
                 adopt_project_url()
             return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # No program reads on, as with `| head`: click ends the command with 1, without a word.
         except (HoldfastError, ValueError, OSError) as error:
             can_create = isinstance(error, StoreMissing) and "create_store" in ctx.params
             said = f"{sentence(error)}{', or create the store with --create-store' if can_create else ''}"
