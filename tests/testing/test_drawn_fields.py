@@ -16,9 +16,9 @@ from holdfast.commands.together import Step
 from holdfast.errors import HoldfastError
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.differential import Advance, Player, Reopen
+from holdfast.testing.differential import Advance, AtOnce, Player, Reopen
 
-HISTORIES = 20
+HISTORIES = 30
 STEPS = 250
 
 NOT_DRAWN = {
@@ -47,9 +47,15 @@ class Recorder:
         self.history.append(step)
         if isinstance(step, Advance):
             self.clock.advance(step.seconds)
+        elif isinstance(step, AtOnce):
+            return [self._answer(command) for command in step.commands]
         elif not isinstance(step, Reopen):
-            with suppress(HoldfastError):
-                return self._store.execute(step)
+            return self._answer(step)
+        return None
+
+    def _answer(self, command: Any) -> object:
+        with suppress(HoldfastError):
+            return self._store.execute(command)
         return None
 
 

@@ -20,9 +20,11 @@ from holdfast.commands import (
     AnyCommand,
     Break,
     Changes,
+    Claim,
     Command,
     Extend,
     Prune,
+    Put,
     Settle,
     Together,
     Write,
@@ -31,9 +33,12 @@ from holdfast.commands.topics import queue_topic
 from holdfast.errors import HoldfastError
 from holdfast.records import Receipt
 from holdfast.stores import Store
+from holdfast.stores.files.store import SharedFileStore
+from holdfast.stores.group_commit import Job
 from holdfast.stores.memory import MemoryStore
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.clock import START_US, FakeClock
 from holdfast.testing.everything import everything, miscounts, plain
+from holdfast.testing.random_callers import at_once
 from holdfast.testing.random_policies import RULED_MAKERS, TENANTS
 from holdfast.testing.randomness import BEYOND, BUSY, GRAVE, MAKERS, PLAIN, QUEUES, World, named
 
@@ -48,9 +53,13 @@ AT_ONCE = ("memory", "sqlite", "lmdb")
 """Stores whose hints are heard in their process before the command returns."""
 
 
+BEGIN_US = START_US + 1
+"""When a history begins: Redis tidies up at numbers that are multiples of a hundred, as every moment would be."""
+
+
 def draws_policies(seed: int) -> bool:
-    """Whether the history of this seed uses groups and policies of queues: half of them, since most queues are plain."""
-    return seed % 20 >= 10
+    """Whether the history of this seed uses groups and policies of queues: a third, since most queues are plain."""
+    return seed % 3 == 2
 
 
 LOOK_EVERY = 20
@@ -67,7 +76,13 @@ class Reopen(Struct, frozen=True, tag=True):
     """The store under test is closed and opened again, if it is one that is kept."""
 
 
-Step = AnyCommand | Advance | Reopen
+class AtOnce(Struct, frozen=True, tag=True):
+    """Several callers each send a command at the same moment; a store may carry them out together, but as if in this order."""
+
+    commands: list[AnyCommand]
+
+
+Step = AnyCommand | Advance | Reopen | AtOnce
 _decode = json.Decoder(Step).decode
 
 
@@ -95,7 +110,7 @@ class Twins:
     """The memory store and the store under test, on one clock."""
 
     def __init__(self, factory: Opens) -> None:
-        self.clock: FakeClock = FakeClock()
+        self.clock: FakeClock = FakeClock(BEGIN_US)
         self._factory = factory
         self._oracle = MemoryStore(clock=self.clock)
         self._store = factory.make(self.clock)
@@ -116,12 +131,13 @@ class Twins:
         if isinstance(step, Reopen):
             self._reopen()
             return None
-        translated = self._translated(step)
-        expected, actual = _ask(self._oracle, step), _ask(self._store, translated)
+        commands = step.commands if isinstance(step, AtOnce) else [step]
+        translated = [self._translated(command) for command in commands]
+        expected, actual = [_ask(self._oracle, command) for command in commands], _ask_at_once(self._store, translated)
         if not isinstance(step, Prune):
             self._compare(plain(expected), plain(actual), "the answer")
         self._compare_woken()
-        return expected
+        return expected if isinstance(step, AtOnce) else expected[0]
 
     def _compare_woken(self) -> None:
         """Demand that nobody sleeps who would be woken in memory."""
@@ -237,7 +253,7 @@ def run(factory: Opens, seed: int, steps: int, dump_to: Path | None = None) -> N
     player = Player(twins, chance, PLAIN[seed % len(PLAIN)], policies=draws_policies(seed))
     try:
         for number in range(steps):
-            player.step(player.pick())
+            player.step(player.pick() if number else player.first)
             if number % LOOK_EVERY == 0:
                 twins.look()
         twins.look()
@@ -272,13 +288,15 @@ class Takes(Protocol):
 class Player:
     """Makes random steps from what the answers so far gave to work with."""
 
-    kinds: tuple[str, ...] = (*MAKERS, "advance", "repeat", "reopen", *RULED_MAKERS)
+    kinds: tuple[str, ...] = (*MAKERS, "advance", "repeat", "at_once", "reopen", *RULED_MAKERS)
 
     def __init__(self, twins: Takes, chance: Random, plain: float | None = None, *, policies: bool = True) -> None:
         self.twins: Takes = twins
         self.world: World = World(chance, twins.clock.wall_us, plain)
+        self.first: str = "policies" if policies else "put"
+        """What a history begins with: commands on a queue that is not there find nothing."""
         ruled = [weight if policies else 0 for _, weight in RULED_MAKERS.values()]
-        self._weights = [weight for _, weight in MAKERS.values()] + [20, 4, 1] + ruled
+        self._weights = [weight for _, weight in MAKERS.values()] + [20, 4, 16, 1] + ruled
         self._named: list[tuple[int, AnyCommand]] = []
 
     def pick(self) -> str:
@@ -293,18 +311,35 @@ class Player:
             self.twins.do(Reopen())
         elif kind == "repeat":
             self._repeat()
+        elif kind == "at_once":
+            commands = at_once(self.world, chance.choice((BUSY, BUSY, BUSY, BUSY, BUSY, *QUEUES, TENANTS)))
+            self.world.learn(self.twins.do(AtOnce([self._perhaps_named(command) for command in commands])))
         else:
-            command = (MAKERS.get(kind) or RULED_MAKERS[kind])[0](self.world)
-            if chance.random() < 0.12 and not command.reads_only:
-                command = named(command, self.world)
-                self._named.append((self.twins.clock.now_us(), command))
-            self.world.learn(self.twins.do(command))
+            self.world.learn(self.twins.do(self._perhaps_named((MAKERS.get(kind) or RULED_MAKERS[kind])[0](self.world))))
+
+    def _perhaps_named(self, command: AnyCommand) -> AnyCommand:
+        """The command, some with an id, so that they can be repeated; less often where there are many of its kind."""
+        often = 0.07 if isinstance(command, Put | Claim | Settle) else 0.2
+        if self.world.chance.random() >= often or command.reads_only:
+            return command
+        command = named(command, self.world)
+        self._named.append((self.twins.clock.now_us(), command))
+        return command
 
     def _repeat(self) -> None:
         now = self.twins.clock.now_us()
         recent = [command for at, command in self._named[-10:] if now - at < REPEAT_WITHIN_US]
         if recent:
             self.world.learn(self.twins.do(self.world.chance.choice(recent)))
+
+
+def _ask_at_once(store: Store, commands: list[Command[Any]]) -> list[object]:
+    """The answers to callers who share a commit, where the store has such."""
+    if not isinstance(store, SharedFileStore) or len(commands) < 2:
+        return [_ask(store, command) for command in commands]
+    jobs = [Job(command) for command in commands]
+    store.run(jobs)
+    return [job.answer if job.error is None else job.error for job in jobs]
 
 
 def _ask(store: Store, command: Command[Any]) -> object:

@@ -19,7 +19,7 @@ def plain_item(world: "World") -> Item:
     chance = world.chance
     world.ids.append(chance.choice(world.ids[-10:]) if world.ids and chance.random() < 0.02 else world.name())
     plain = Item(world.ids[-1], value(world), priority=chance.choice((0, 0, 0, 0, 1)))
-    return plain if chance.random() < 0.7 else replace(plain, **options(world))
+    return plain if chance.random() < 0.8 else replace(plain, **options(world))
 
 
 def options(world: "World") -> dict[str, Any]:

@@ -17,6 +17,9 @@ LEASES = ("a", "b", SHARED)
 
 def acquire(world: "World") -> Acquire:
     chance = world.chance
+    if world.is_plain() and chance.random() < 0.6:
+        holder = chance.choice(("ann", "bob"))
+        return Acquire(chance.choice((None, *DICTS)), chance.choice(("a", "b")), holder, world.name(), chance.choice((2, 8, 30)))
     known = [lease.lease_id for lease in world.leases[-3:]]
     return Acquire(
         chance.choice((None, *DICTS)),
@@ -63,11 +66,21 @@ def break_lease(world: "World") -> Break:
     return Break(chance.choice((None, None, *DICTS)), chance.choice(LEASES), reason, chance.choice((None, world.number())))
 
 
+def newest(world: "World") -> list[LeaseName]:
+    """The lease that was taken last, of those without capacity; it is probably still held."""
+    return [lease for lease in world.leases if lease.key != SHARED][-1:]
+
+
 def renew(world: "World") -> Renew:
+    if (plain := newest(world)) and world.is_plain():
+        return Renew(plain, world.chance.choice((5, 30)))
     return Renew(distinct(world.some(world.leases)), world.chance.choice((None, 5, 30)), all_or_none=world.chance.random() < 0.2)
 
 
 def release(world: "World") -> Release:
+    if (plain := newest(world)) and world.is_plain():
+        world.leases.remove(plain[0])
+        return Release(plain)
     return Release(distinct(world.some(world.leases)), all_or_none=world.chance.random() < 0.2)
 
 

@@ -24,7 +24,7 @@ def policies(world: "World") -> Configure:
     """Change a policy of the queue, or several."""
     chance = world.chance
     kinds: dict[str, tuple[Any, ...]] = {
-        "groups": ("fair", "fair", "strict", "strict", None),
+        "groups": ("fair", "fair", "fair", "strict", "strict", "strict", None),
         "group_limit": (None, None, 1, 2),
         "group_rate": RATES,
         "group_dead": ("pass", "hold"),
@@ -40,9 +40,9 @@ def policies(world: "World") -> Configure:
         "keep_done_s": (None, 3.0, 30.0),
         "throttle_s": (0.0, 0.0, 2.0),
         "paused": (False, False, False, True),
-        "maxsize": (None, None, 9),
+        "maxsize": (None, None, None, 9),
     }
-    given = {*chance.sample(list(kinds), chance.choice((1, 1, 2, 3))), *(["groups"] if chance.random() < 0.3 else [])}
+    given = {*chance.sample(list(kinds), chance.choice((1, 1, 2, 3))), *(["groups"] if chance.random() < 0.7 else [])}
     return Configure("queue", TENANTS, **{name: chance.choice(kinds[name]) for name in sorted(given)})
 
 
@@ -62,12 +62,14 @@ def group_settings(world: "World") -> Configure:
 
 def put_grouped(world: "World") -> Put:
     chance = world.chance
-    make = plain_item if chance.random() < 0.6 else item
+    make = plain_item if world.is_plain() or chance.random() < 0.3 else item
     return Put(TENANTS, [replace(make(world), group=chance.choice(GROUPS)) for _ in range(chance.choice((1, 1, 2, 4)))])
 
 
 def claim_grouped(world: "World") -> Claim:
     chance = world.chance
+    if world.is_plain() and chance.random() < 0.8:
+        return Claim(TENANTS, chance.choice(("ann", "bob")), chance.choice((None, 30, 60)), chance.choice((1, 1, 1, 2)))
     return Claim(
         TENANTS,
         chance.choice(("ann", "bob")),
@@ -83,6 +85,10 @@ def claim_grouped(world: "World") -> Claim:
 
 def settle_grouped(world: "World") -> Settle:
     chance = world.chance
+    held = [receipt for receipt in world.unsettled if receipt.queue == TENANTS]
+    if held and world.is_plain() and chance.random() < 0.8:
+        world.unsettled.remove(held[-1])
+        return Settle(held[-1:])
     to: Any = chance.choice(("done", "done", "done", "ready", "ready", "dead"))
     # Half of the time claims that were not settled yet, so that something comes of it.
     newest = [world.unsettled.pop() for _ in range(min(len(world.unsettled), chance.choice((1, 1, 2))))] if chance.random() < 0.5 else []
@@ -146,11 +152,11 @@ def clear_grouped(world: "World") -> Clear:
 
 
 RULED_MAKERS: dict[str, tuple[Callable[["World"], AnyCommand], int]] = {
-    "policies": (policies, 5),
+    "policies": (policies, 7),
     "group_settings": (group_settings, 4),
-    "put_grouped": (put_grouped, 30),
-    "claim_grouped": (claim_grouped, 26),
-    "settle_grouped": (settle_grouped, 20),
+    "put_grouped": (put_grouped, 26),
+    "claim_grouped": (claim_grouped, 22),
+    "settle_grouped": (settle_grouped, 18),
     "settle_and_claim": (settle_and_claim, 6),
     "move_grouped": (move_grouped, 5),
     "move_in": (move_in, 1),

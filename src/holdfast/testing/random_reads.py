@@ -70,7 +70,9 @@ def page(world: "World") -> dict[str, Any]:
 
 
 def leases(world: "World") -> Leases:
-    return Leases(world.chance.choice((None, None, *DICTS)), **page(world))
+    # All on one page: a short one may show fewer, by how many names the store still knows whose leases have ended.
+    asked = page(world) | {"limit": world.chance.choice((100, 1_000))}
+    return Leases(world.chance.choice((None, None, *DICTS)), **asked)
 
 
 def look(world: "World") -> Look:

@@ -28,7 +28,7 @@ from holdfast.commands import (
 from holdfast.commands.acquired import Acquired
 from holdfast.records import Receipt, ReturnTo, State
 from holdfast.testing.clock import START_US
-from holdfast.testing.random_items import KEYS, item, plain_item
+from holdfast.testing.random_items import KEYS, item, plain_item, value
 from holdfast.testing.random_leases import DICTS, SHARED, acquire, break_lease, release, renew, resize, share
 from holdfast.testing.random_reads import FILTERS, cursor, look_around
 
@@ -45,7 +45,7 @@ BEYOND = 2**53 - 1
 PLAIN = (0.0, 0.95, 0.95, 0.95)
 """How often the commands of one history are such as programs send most: some things show only among many that are not."""
 
-SIZES = (1, 1, 1, 1, 1, 1, 1, 1, 1, 3)
+SIZES = (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3)
 """How many messages a plain command is about."""
 
 TOPICS = (
@@ -122,7 +122,7 @@ def plain_queue(world: World) -> str:
 def claim(world: World) -> Claim:
     chance = world.chance
     if world.is_plain():
-        return Claim(plain_queue(world), chance.choice(("ann", "bob")), chance.choice((None, 30, 60)), chance.choice(SIZES))
+        return plain_claim(world)
     return Claim(
         chance.choice((*QUEUES, *QUEUES, GRAVE, BUSY, "morgue", "nowhere")),
         chance.choice(("ann", "bob")),
@@ -136,18 +136,21 @@ def claim(world: World) -> Claim:
     )
 
 
+def plain_claim(world: World) -> Claim:
+    chance = world.chance
+    return Claim(plain_queue(world), chance.choice(("ann", "bob")), chance.choice((None, 30, 60, 600)), chance.choice(SIZES))
+
+
 def extend(world: World) -> Extend:
     chance = world.chance
     progress = chance.random() < 0.3
     return Extend(world.some(world.receipts), chance.choice((None, 0, 5, 30)), all_or_none=chance.random() < 0.2, progress=progress)
 
 
-def settle(world: World) -> Settle:
+def settle(world: World) -> AnyCommand:
     chance = world.chance
-    if world.unsettled and world.is_plain():
-        receipts = [world.unsettled.pop() for _ in range(min(len(world.unsettled), chance.choice(SIZES)))]
-        of_one = [receipt for receipt in receipts if receipt.queue == receipts[0].queue]
-        return Settle(of_one) if chance.random() < 0.8 else Settle(of_one, "ready", **given_back(world))
+    if world.is_plain():
+        return plain_settle(world) if world.unsettled else plain_claim(world)
     return Settle(
         world.some(world.receipts),
         to=chance.choice(("done", "done", "ready", "ready", "dead")),
@@ -159,6 +162,14 @@ def settle(world: World) -> Settle:
         dead_letter=chance.choice((None, None, GRAVE)),
         all_or_none=chance.random() < 0.2,
     )
+
+
+def plain_settle(world: World) -> Settle:
+    """Of the newest claims that were not settled yet, which are probably still held."""
+    chance = world.chance
+    receipts = [world.unsettled.pop() for _ in range(min(len(world.unsettled), chance.choice(SIZES)))]
+    of_one = [receipt for receipt in receipts if receipt.queue == receipts[0].queue]
+    return Settle(of_one) if chance.random() < 0.8 else Settle(of_one, "ready", **given_back(world))
 
 
 def given_back(world: World) -> dict[str, Any]:
@@ -199,6 +210,8 @@ def redrive(world: World) -> Move:
 
 def write(world: World) -> Write:
     chance = world.chance
+    if world.is_plain() and chance.random() < 0.6:
+        return Write(chance.choice(DICTS), [Change(chance.choice(ENTRIES), value=value(world))])
     keys = chance.sample(ENTRIES, chance.choice((1, 1, 2, 3)))
     return Write(chance.choice(DICTS), [change(world, key) for key in keys], all_or_none=chance.random() < 0.3)
 
@@ -239,7 +252,7 @@ def clear(world: World) -> Clear:
 
 
 def together(world: World) -> AnyCommand:
-    makers = [
+    makers: list[Callable[[World], Any]] = [
         world.chance.choice((put, claim, settle, write, acquire, share, release, extend, move, look_around))
         for _ in range(world.chance.choice((2, 2, 3)))
     ]
@@ -247,7 +260,8 @@ def together(world: World) -> AnyCommand:
     try:
         return Together(commands)
     except ValueError:  # Two of them met at one thing.
-        return commands[0]
+        first: AnyCommand = commands[0]
+        return first
 
 
 def checkpoint(world: World) -> AnyCommand:
@@ -281,16 +295,16 @@ def lower_fences(world: World) -> LowerFences:
 
 MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
     "put": (put, 32),
-    "claim": (claim, 20),
-    "settle": (settle, 18),
+    "claim": (claim, 24),
+    "settle": (settle, 22),
     "extend": (extend, 4),
     "move": (move, 5),
-    "redrive": (redrive, 10),
+    "redrive": (redrive, 14),
     "write": (write, 14),
     "acquire": (acquire, 7),
     "share": (share, 6),
-    "resize": (resize, 1),
-    "renew": (renew, 3),
+    "resize": (resize, 2),
+    "renew": (renew, 5),
     "release": (release, 5),
     "configure": (configure, 2),
     "clear": (clear, 1),
@@ -298,7 +312,7 @@ MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
     "checkpoint": (checkpoint, 6),
     "changes": (changes, 4),
     "prune": (prune, 1),
-    "lower_fences": (lower_fences, 1),
+    "lower_fences": (lower_fences, 2),
     "break_lease": (break_lease, 2),
     "look_around": (look_around, 12),
 }
