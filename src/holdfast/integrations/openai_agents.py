@@ -2,8 +2,8 @@
 
 result = await run(agent, "What is the weather in Vienna?")
 
-Call `run` instead of `Runner.run` in an async task of Holdfast. Every model request and every call of a function tool is recorded, also
-those of agents that are handed over to; when the job is run again, what is recorded is not asked for again.
+Call `run` instead of `Runner.run` in an async task of Holdfast. Every model request, and every call of a function tool or of an MCP server,
+is recorded, also those of agents that are handed over to; when the job is run again, what is recorded is not asked for again.
 """
 
 from collections.abc import AsyncIterator
@@ -16,7 +16,19 @@ from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.steps.options import StepOptions
 
 try:
-    from agents import Agent, FunctionTool, Handoff, Model, ModelProvider, ModelResponse, RunConfig, Runner, RunResult, Tool
+    from agents import (
+        Agent,
+        FunctionTool,
+        Handoff,
+        Model,
+        ModelProvider,
+        ModelResponse,
+        RunConfig,
+        RunContextWrapper,
+        Runner,
+        RunResult,
+        Tool,
+    )
     from agents.tool_context import ToolContext
     from openai.types.responses import ResponseStreamEvent
     from pydantic import TypeAdapter
@@ -112,6 +124,12 @@ class _AgentSteps:
             return known
         made = self._agents[id(agent)] = agent.clone(model=self.model(agent.model), tools=[self._tool(tool) for tool in agent.tools])
         self._agents[id(made)] = made
+
+        async def mcp_tools(context: "RunContextWrapper[Any]") -> list[Tool]:
+            return [self._tool(tool) for tool in await agent.get_mcp_tools(context)]
+
+        # Not the servers: what their calls raise becomes a text for the model, also that this job is another's by now.
+        made.get_mcp_tools = mcp_tools  # type: ignore[method-assign, assignment] # for this agent alone
         # Last, since agents may hand over to each other.
         made.handoffs = [self._handoff(one) if isinstance(one, Handoff) else self.agent(one) for one in agent.handoffs]
         return made

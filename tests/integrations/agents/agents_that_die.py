@@ -7,6 +7,8 @@ from typing import Any
 
 from agents import Agent as OpenAIAgent
 from agents import OpenAIResponsesModel, RunConfig, function_tool
+from agents.mcp import MCPServer
+from mcp.types import CallToolResult, TextContent, Tool
 from openai import AsyncOpenAI
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -55,6 +57,45 @@ def openai_agents(model: StubModel, called: Counter[str]) -> Ask:
     client = AsyncOpenAI(base_url=model.url, api_key="none", max_retries=0)
     expert = OpenAIAgent("expert", tools=[weather], model=OpenAIResponsesModel("stub", client))
     agent = OpenAIAgent("forecast", tools=[weather], model=OpenAIResponsesModel("stub", client), handoffs=[expert])
+
+    async def ask(question: str) -> str:
+        return str((await run_agent(agent, question, run_config=RunConfig(tracing_disabled=True))).final_output)
+
+    return ask
+
+
+class WeatherServer(MCPServer):
+    """An MCP server of this process."""
+
+    name = "weather server"
+
+    def __init__(self, called: Counter[str]) -> None:
+        super().__init__()
+        self._called = called
+
+    async def connect(self) -> None: ...
+
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, *_: object, **__: object) -> list[Tool]:
+        schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+        return [Tool.model_validate({"name": "weather", "inputSchema": schema})]
+
+    async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None) -> CallToolResult:
+        assert (tool_name, meta) == ("weather", None)
+        city = (arguments or {})["city"]
+        self._called[city] += 1
+        return CallToolResult(content=[TextContent(type="text", text=f"sunny in {city}")])
+
+    async def list_prompts(self) -> Any: ...
+
+    async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any: ...
+
+
+def openai_agents_with_mcp(model: StubModel, called: Counter[str]) -> Ask:
+    """The same with a tool of an MCP server."""
+    client = AsyncOpenAI(base_url=model.url, api_key="none", max_retries=0)
+    agent = OpenAIAgent("forecast", mcp_servers=[WeatherServer(called)], model=OpenAIResponsesModel("stub", client))
 
     async def ask(question: str) -> str:
         return str((await run_agent(agent, question, run_config=RunConfig(tracing_disabled=True))).final_output)

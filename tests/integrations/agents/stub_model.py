@@ -57,9 +57,14 @@ class StubModel:
         messages = asked["messages"] if is_chat else asked["input"]
         seen = [one for one in messages if one.get("role") == "tool" or one.get("type") == "function_call_output"]
         self.paid[json.dumps([len(seen), messages], sort_keys=True)] += 1
-        texts = [str(one.get("content") or one.get("output")) for one in seen]
+        texts = [_text_of(one.get("content") or one.get("output")) for one in seen]
         call = None if len(seen) == len(CITIES) else {"city": CITIES[len(seen)]}
         return 200, (_chat if is_chat else _response)(len(seen), call, "; ".join(texts))
+
+
+def _text_of(output: Any) -> str:
+    """What a tool returned: a text, or parts that are texts."""
+    return output if isinstance(output, str) else "".join(part["text"] for part in output)
 
 
 def _chat(number: int, call: dict[str, str] | None, text: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import JobContext, JobFailed, Tasks
-from tests.integrations.agents.agents_that_die import ANSWER, Lives, openai_agents, pydantic_ai
+from tests.integrations.agents.agents_that_die import ANSWER, Lives, openai_agents, openai_agents_with_mcp, pydantic_ai
 from tests.integrations.agents.stub_model import CITIES, REQUESTS, StubModel
 from tests.workers.mortal_store import Fate
 
@@ -33,7 +33,7 @@ def commands_of(make: Any, model: StubModel) -> int:
     return fate.commands
 
 
-@AGENTS
+@pytest.mark.parametrize("make", [pydantic_ai, openai_agents, openai_agents_with_mcp])
 def test_a_worker_killed_after_any_record_pays_for_no_request_twice(make: Any, model: StubModel) -> None:
     for number in range(1, commands_of(make, model) + 1):
         model.paid.clear()
