@@ -21,5 +21,11 @@ def test_the_client_passes_its_tests(tests: str) -> None:
     assert (ran.returncode, "fail 0" in ran.stdout) == (0, True), ran.stdout[-4_000:] + ran.stderr[-4_000:]
 
 
+def test_the_dashboard_reads_every_queue() -> None:
+    command = [sys.executable, "-c", NODE, "--test", "test/queue_counts.test.ts"]
+    ran = subprocess.run(command, cwd=ROOT / "web/dashboard", capture_output=True, text=True, check=False)
+    assert (ran.returncode, "fail 0" in ran.stdout) == (0, True), ran.stdout[-4_000:] + ran.stderr[-4_000:]
+
+
 def test_the_lock_file_names_no_registry() -> None:
     assert '"resolved"' not in (ROOT / "web/client/package-lock.json").read_text()

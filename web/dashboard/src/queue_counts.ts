@@ -3,7 +3,9 @@
 import type { Holdfast, wire } from "../../client/src/index.ts";
 
 export const PAGE = 50;
-const MOST = 200;
+const AT_ONCE = 200;
+/** Of so many queues the sums are made. */
+export const MOST = 5_000;
 
 export interface QueueRow {
   settings: wire.Settings;
@@ -20,14 +22,23 @@ export async function readQueues(client: Holdfast, options: { prefix?: string; a
   return { rows: named.settings.map((settings) => ({ settings, stats: stats.get(settings.name)! })), more: named.more ?? false };
 }
 
-/** The first queues of the store, for sums. */
-export function readAllQueues(client: Holdfast): Promise<{ rows: QueueRow[]; more: boolean }> {
-  return readQueues(client, { limit: MOST });
+/** The queues of the store, for sums and for what needs attention: page by page, so that none is left out for its name. */
+export async function readAllQueues(client: Holdfast): Promise<{ rows: QueueRow[]; more: boolean }> {
+  const rows: QueueRow[] = [];
+  let more = true;
+  while (more && rows.length < MOST) {
+    const page = await readQueues(client, { after: rows.at(-1)?.settings.name ?? null, limit: AT_ONCE });
+    rows.push(...page.rows);
+    more = page.more && page.rows.length > 0;
+  }
+  return { rows, more };
 }
 
-/** What changes when anything happens in these queues. */
+/** What changes when anything happens in these queues; of many, in those with dead letters and in the busiest. */
 export function topicsOf(rows: readonly QueueRow[]): string[] {
-  return rows.map(({ settings }) => `watch:queue:${settings.name}`);
+  const weight = ({ stats }: QueueRow) => (stats.dead ? 1e12 : 0) + (stats.ready ?? 0) + (stats.leased ?? 0);
+  const followed = rows.length > AT_ONCE ? rows.toSorted((a, b) => weight(b) - weight(a)).slice(0, AT_ONCE) : rows;
+  return followed.map(({ settings }) => `watch:queue:${settings.name}`);
 }
 
 export interface Sums {
