@@ -39,10 +39,10 @@ def tasks_settings(url: str, **options: Any) -> dict[str, Any]:
 
 
 def use_database(**database: Any) -> None:
-    """Let the alias `default` be this database."""
+    """Let the alias `default` be this database, before the connections are forgotten: a late task may make one anew at any moment."""
+    connections.settings["default"] = connections.configure_settings({"default": database})["default"]
     forget_connection()
     asyncio.run(sync_to_async(forget_connection)())  # That of the thread in which async tasks use the database.
-    connections.settings["default"] = connections.configure_settings({"default": database})["default"]
 
 
 def forget_connection() -> None:
