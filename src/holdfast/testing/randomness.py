@@ -279,7 +279,9 @@ def checkpoint(world: World) -> AnyCommand:
 def changes(world: World) -> Changes:
     # When a store notices that an entry is past its time is its own affair, so the logs of dicts are compared without that.
     topics = [topic for topic in TOPICS if not topic.startswith("dict:")]
-    return Changes(world.chance.choice(topics), world.chance.choice((-1, -1, 0, world.number())), world.chance.choice((2, 100)))
+    # Until the first number was given out, whether there is one is a store's own affair: a step that is refused may have drawn it.
+    number = world.number() if len(world.numbers) > 1 else 0
+    return Changes(world.chance.choice(topics), world.chance.choice((-1, -1, 0, number)), world.chance.choice((2, 100)))
 
 
 def prune(world: World) -> Prune:
