@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -10,14 +12,20 @@ import pytest
 
 from holdfast.stores.lmdb.fast import Fast
 from holdfast.stores.lmdb.transaction import LmdbTransaction
+from holdfast.stores.memory.fast import queue as memory_queue
+from holdfast.stores.sqlite.fast import commands as sqlite_commands
+from holdfast.stores.sqlite.fast import commits as sqlite_commits
+from holdfast.stores.sqlite.fast import lanes as sqlite_lanes
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.testing.differential import Diverged, Opens, run
-from tests.conformance.factories import LmdbFactory, PostgresFactory, RedisFactory, SqliteFactory
+from tests.conformance.factories import LmdbFactory, MemoryFactory, PostgresFactory, RedisFactory, SqliteFactory
 from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url
-from tests.testing import broken_lua, broken_sql
+from tests.testing import broken_lua, broken_python, broken_sql
+from tests.testing.controls import PlainStore
 
-SEEDS = range(10)
+SEEDS = (2, 1, 0, *range(3, 12))
+"""First those that find most: one with groups, one without, one of few plain commands."""
 STEPS = 200
 
 
@@ -44,6 +52,19 @@ def unrenewed(kind: type, factory: Opens) -> Iterator[Opens]:
 
 
 @contextmanager
+def memory(find: str, instead: str) -> Iterator[Opens]:
+    """A store in memory with a broken fast path, beside one that takes none."""
+    with broken_python.broken(memory_queue, find, instead), patch("holdfast.testing.differential.MemoryStore", PlainStore):
+        yield MemoryFactory()
+
+
+@contextmanager
+def sqlite(module: ModuleType, find: str, instead: str, folder: Path) -> Iterator[Opens]:
+    with broken_python.broken(module, find, instead):
+        yield SqliteFactory(folder)
+
+
+@contextmanager
 def redis(find: str, instead: str) -> Iterator[Opens]:
     with broken_lua.broken(find, instead):
         yield RedisFactory(own_redis_url())
@@ -54,6 +75,11 @@ def postgres(find: str, instead: str) -> Iterator[Opens]:
     url = empty_postgres_url(" planted")
     with broken_sql.broken(url, find, instead):
         yield PostgresFactory(url)
+
+
+def plant(breaks: Callable[[str, str], AbstractContextManager[Opens]], find: str, instead: str, _: Path) -> AbstractContextManager[Opens]:
+    """A fault of a store that needs no folder."""
+    return breaks(find, instead)
 
 
 FAULTS: dict[str, Callable[[Path], AbstractContextManager[Opens]]] = {
@@ -73,6 +99,63 @@ FAULTS: dict[str, Callable[[Path], AbstractContextManager[Opens]]] = {
 }
 
 
+Broken = tuple[str, str]
+"""A pattern, and what to put instead."""
+
+MEMORY: dict[str, Broken] = {
+    "a dropped field": (r"item\.message\(name", "replace(item, max_attempts=None).message(name"),
+    "a wrong order": (r"slots\.append\(\(now, n\)\)", "slots.appendleft((now, n))"),
+    "a missed wake-up": (r"waiters\.hint_each\(queue\.put_hints if", "len(queue.put_hints if"),
+    "a reused token": (r"token=token,", "token=token - 1,"),
+    "a missing event": (r'events\.append\(KeptOne\(index, now, "settled"', '(KeptOne(index, now, "settled"'),
+}
+REUSE = "(lambda one: one and replace(one, messages=[replace(message, token=message.token - 1) for message in one.messages]))"
+FORGET = '; tx.sql.execute("delete from holdfast_events where n = (select max(n) from holdfast_events)")'
+SQLITE: dict[str, tuple[ModuleType, str, str]] = {
+    "a dropped field": (sqlite_commands, r"        item\.max_attempts,\n", "        None,\n"),
+    "a wrong order": (
+        sqlite_commands,
+        r"tx\.head_rows\(queue, command\.limit\)",
+        "tx.head_rows(queue, command.limit + 1)[-command.limit :]",
+    ),
+    "a missed wake-up": (sqlite_commands, r"tx\.hints\.wake\(topic, len\(ids\)\)", "len(ids)"),
+    "a reused token": (sqlite_commands, r"token = tx\.tell\(", "token = -1 + tx.tell("),
+    "a missing event": (sqlite_commands, r'"to": "done"}, -ONE_LEASED\)', rf"\g<0>{FORGET}"),
+    "a dropped field of one commit": (sqlite_commands, r"\(item\.id, item\.priority, begin", "(item.id, 0, begin"),
+    "a wrong order in one commit": (sqlite_commits, r"put_many\(tx, queue, items,", "put_many(tx, queue, items[::-1],"),
+    "a missed wake-up of one commit": (sqlite_commits, r"tx\.hints\.wake\(topic, len\(items\)\)", "len(items)"),
+    "a reused token in one commit": (sqlite_commits, r"strict=True\), first\)", "strict=True), first - 1)"),
+    "a missing event of one commit": (sqlite_commits, r"follow_settled\(tx, queue, gone\.values\(\)\)", rf"\g<0>{FORGET}"),
+    "a dropped field in groups": (sqlite_lanes, r"item\.priority, now, item\.max_attempts,", "item.priority, now, None,"),
+    "a wrong order in groups": (sqlite_lanes, r" rank_of\(policy, item\.priority, now\)", " -rank_of(policy, item.priority, now)"),
+    "a missed wake-up in groups": (sqlite_lanes, r"tx\.hints\.wake\(queue_topic\(lane\.queue\), count\)", "len(lane.queue)"),
+    "a reused token in groups": (sqlite_lanes, r"return (claim_one_each\(tx, command, policy, opened\.lanes\))", rf"return {REUSE}(\1)"),
+    "a missing event in groups": (sqlite_lanes, r"len\(ids\) \* ONE_READY\)", rf"\g<0>{FORGET}"),
+}
+LUA_IN_GROUPS: dict[str, Broken] = {
+    "a dropped field": (r"kept and kept\.priority or 0, now\)", "0, now)"),
+    "a wrong order": (r'call\("ZRANGE", queue \.\. ":open"', 'call("ZREVRANGE", queue .. ":open"'),
+    "a reused token": (r"(tied = chosen and chosen\.tied(?s:.*?)= pack_claim\()token", r"\1token - 1"),
+    "a missing event": (r'(?m)^  write_event\(queue, token, token_text, "claimed", string.*\n', ""),
+}
+SQL_IN_GROUPS: dict[str, Broken] = {
+    "a dropped field": (
+        r"of_lane, level_of\(s, null, null, coalesce\(\(o ->> 'priority'\)::integer, 0\)",
+        "of_lane, level_of(s, null, null, 0",
+    ),
+    "a wrong order": (r"order by f\.level desc, f\.rank, f\.n", "order by f.level desc, f.rank desc, f.n desc"),
+    "a reused token": (
+        r"token = nextval\('numbers'\), expired_to = expiry,(?s:(.*?))returning m\.token",
+        r"token = 7, expired_to = expiry,\1returning nextval('numbers')",
+    ),
+    "a missing event": (r"perform keep_moment\(now\), save_served", r"delete from events where n = m.number;\n\g<0>"),
+}
+FAULTS |= {f"{name} in memory": partial(plant, memory, *broken) for name, broken in MEMORY.items()}
+FAULTS |= {f"{name} on SQLite": partial(sqlite, *broken) for name, broken in SQLITE.items()}
+FAULTS |= {f"{name} in groups on Redis": partial(plant, redis, *broken) for name, broken in LUA_IN_GROUPS.items()}
+FAULTS |= {f"{name} in groups on PostgreSQL": partial(plant, postgres, *broken) for name, broken in SQL_IN_GROUPS.items()}
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_random_histories_find(fault: str, tmp_path: Path) -> None:
     assert is_found(FAULTS[fault], tmp_path)
@@ -80,6 +163,17 @@ def test_random_histories_find(fault: str, tmp_path: Path) -> None:
 
 def test_random_histories_find_nothing_where_nothing_is_broken(tmp_path: Path) -> None:
     assert not is_found(lambda folder: lmdb(folder, "_put", "wake", lambda wake, *given: wake(*given)), tmp_path)
+
+
+@pytest.mark.parametrize("module", [sqlite_commands, sqlite_commits, sqlite_lanes])
+def test_a_module_that_is_made_anew_and_not_broken_is_right(module: ModuleType, tmp_path: Path) -> None:
+    with sqlite(module, r"\A", "", tmp_path) as factory:
+        run(factory, SEEDS[0], STEPS)
+
+
+def test_the_fast_path_in_memory_made_anew_is_right() -> None:
+    with memory(r"\A", "") as factory:
+        run(factory, SEEDS[0], STEPS)
 
 
 def is_found(fault: Callable[[Path], AbstractContextManager[Opens]], under: Path) -> bool:

@@ -20,9 +20,22 @@ GROUPS = (None, "a", "b", "b", "ü")
 RATES = (None, None, Rate(1, per_s=1.0), Rate(3, per_s=2.0, burst=2))
 
 
+UNGATED: dict[str, Any] = {
+    **dict.fromkeys(("limit", "rate", "group_rate", "aging_s", "keep_done_s", "maxsize")),
+    "order": "fifo",
+    "paused": False,
+    "throttle_s": 0.0,
+}
+"""Policies under which nothing but its groups decides what a queue hands out."""
+
+
 def policies(world: "World") -> Configure:
-    """Change a policy of the queue, or several."""
+    """Change a policy of the queue, or several; often so that fast paths may be taken."""
     chance = world.chance
+    if world.is_plain() and chance.random() < 0.7:
+        if chance.random() < 0.3:
+            return Configure("queue", TENANTS, groups="strict", group_limit=None, **UNGATED)
+        return Configure("queue", TENANTS, groups="fair", group_limit=chance.choice((None, None, 2)), **UNGATED)
     kinds: dict[str, tuple[Any, ...]] = {
         "groups": ("fair", "fair", "fair", "strict", "strict", "strict", None),
         "group_limit": (None, None, 1, 2),
