@@ -161,4 +161,4 @@ def interrupt_everywhere(make: Callable[[Scene], Call], url: Callable[[], str], 
 def url_of(store: str, folder: Path) -> Callable[[], str]:
     """A new store each time."""
     names = iter(range(1_000_000))
-    return lambda: "memory://" if store == "memory" else f"sqlite:///{folder}/{next(names)}.db?durability=process"
+    return lambda: "memory://" if store == "memory" else f"{store}:///{folder}/{next(names)}?durability=process"
