@@ -100,8 +100,8 @@ class AsyncTicker:
         Unless `is_fresh`, what changed is read only if there may be something to put.
         """
         now = await now_of(self._store)
-        if not is_fresh and not self._has_work(now):
-            return self._wakes_in(now)
+        if not is_fresh and (later_s := self._wakes_in(now)) != 0.0:
+            return later_s
         known = await self._book.read()
         if await self._declare(known, now):
             known = await self._book.read()
@@ -116,22 +116,18 @@ class AsyncTicker:
         return self._wakes_in(now)
 
     def _wakes_in(self, now: int) -> float | None:
-        """After how many seconds there may be something to put, by what was read last."""
-        moments = self._moments(now)
-        return max(0.0, (min(moments) - now) / SECOND) if moments else None
+        """After how many seconds there may be something to put, by what was read last: 0 if it is due, None if there is nothing.
 
-    def _has_work(self, now: int) -> bool:
-        """Whether, by what was read last, a run is due that this process is to put."""
-        return any(moment <= now for moment in self._moments(now))
-
-    def _moments(self, now: int) -> list[int]:
-        """When to look at each schedule: at a run whose turns are not known yet, or at the turn of this process."""
+        That is at the turn of this process, or at the run itself where it is not known yet who else there will be then.
+        """
         read_at, peers = self._peers
-        known_until = now + (read_at + PEERS_S - time.monotonic()) * SECOND
-        looks = ((name, look.at, look.is_run) for name, look in self._next.items())
-        return [
-            peers.turn_at(name, at) if is_run and (at <= now or at < known_until) else at for name, at, is_run in looks if at is not None
+        known_until = max(now, now + (read_at + PEERS_S - time.monotonic()) * SECOND)
+        moments = [
+            peers.turn_at(name, at) if is_run and at <= known_until else at
+            for name, (_, at, is_run) in self._next.items()
+            if at is not None
         ]
+        return max(0.0, (min(moments) - now) / SECOND) if moments else None
 
     async def _look(self, stored: Stored, now: int) -> int | None:
         """Put what is due of one schedule; return when to look at it again."""
