@@ -7,6 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test.utils import override_settings
 
+from holdfast import Queue
 from holdfast.integrations.django.backend import HoldfastBackend
 from holdfast.integrations.django.compat import TaskResultStatus, task_backends
 from tests.django_site import tasks
@@ -85,6 +86,15 @@ def test_a_schedule_of_the_settings_is_saved_listed_paused_and_run(database: str
         assert listed(run="nightly").startswith("put job ")
         work()
         assert tasks.ran == ["night"]
+
+
+def test_a_run_of_a_schedule_has_the_priority_of_its_task(sqlite_site: str) -> None:
+    said = {"nightly": {"task": "tests.django_site.tasks.on_other_queue", "rule": "0 3 * * *"}}
+    with override_settings(TASKS=tasks_settings(sqlite_site, schedules=said)):
+        work()
+        listed(run="nightly")
+        (message,) = Queue("queue_1", client=task_backends["default"].place.client).browse()
+    assert message.priority == 10
 
 
 def test_a_schedule_of_an_unknown_task_is_refused(sqlite_site: str) -> None:

@@ -175,9 +175,10 @@ def tasks_of(backend: HoldfastBackend) -> Tasks:
 
 def _add(app: Tasks, backend: HoldfastBackend, task: Task) -> None:
     said = backend.options_of(task)
-    options = {name: said[name] for name in ("max_attempts", "backoff", "soft_limit_s", "hard_limit_s") if said[name] is not None}
+    names = ("max_attempts", "backoff", "start_within_s", "soft_limit_s", "hard_limit_s")
+    options: dict[str, Any] = {name: said[name] for name in names if said[name] is not None}
     # The records have both.
-    options |= {"name": task.module_path, "queue": task.queue_name, "results": False, "tracebacks": False}
+    options |= {"name": task.module_path, "queue": task.queue_name, "priority": task.priority, "results": False, "tracebacks": False}
     app.task(**options)(function_of(backend, task))
 
 
