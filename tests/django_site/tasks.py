@@ -6,7 +6,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
 from holdfast import Backoff, JobContext, Throttle, current_job
-from holdfast.commands import Settle
+from holdfast.commands import Extend, Settle
 from holdfast.integrations.django import task
 from holdfast.integrations.django.compat import TaskContext
 from holdfast.testing.django import drain
@@ -152,6 +152,15 @@ def lose_the_claim() -> str:
     if job.attempts == 1:
         give_away(job)
     return str(job.step("answer", str, job.attempts))
+
+
+@task(max_attempts=2)
+def fail_and_die() -> None:
+    """The first run fails, and the worker of the second one dies."""
+    job = this_job()
+    if job.attempts > 1:
+        job.durable.setting.access.execute(Extend([job.message.receipt], 0.0))
+    raise ValueError("before")
 
 
 @task

@@ -6,6 +6,7 @@ import pytest
 from django.core.management import call_command
 from django.test.utils import override_settings
 
+from holdfast.errors import JobFailed
 from holdfast.integrations.django.backend import HoldfastBackend
 from holdfast.integrations.django.compat import TaskResultStatus, task_backends
 from holdfast.testing.django import drain
@@ -65,6 +66,15 @@ def test_a_run_that_fails_too_late_does_not_replace_the_result() -> None:
     drain()
     result.refresh()
     assert (result.status, result.return_value, result.errors) == (SUCCESSFUL, 2, [])
+
+
+@pytest.mark.usefixtures("backend")
+def test_the_death_of_a_worker_is_an_error_behind_those_that_were_raised() -> None:
+    result = tasks.fail_and_die.enqueue()
+    drain()
+    result.refresh()
+    assert (result.status, [one.exception_class for one in result.errors]) == (FAILED, [ValueError, JobFailed])
+    assert "the worker died" in result.errors[1].traceback
 
 
 @pytest.mark.usefixtures("backend")

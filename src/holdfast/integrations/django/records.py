@@ -1,6 +1,5 @@
 """What is kept of a job for its result: one entry per job in the dict `<queue>-django`, as long as `keep_result_s`."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from traceback import format_exception
 from typing import Any
@@ -108,14 +107,11 @@ def workers_of(message: Message) -> list[str]:
 
 
 def errors_of(message: Message | None, record: Record | None) -> list[TaskError]:
-    """What the attempts ended with. Of a worker that died only the store knows."""
-    if record is not None and record.errors:
-        return [TaskError(exception_class_path=one.path, traceback=one.traceback) for one in record.errors]
-    return [_told_by_store(ending) for ending in _failures(message)]
-
-
-def _failures(message: Message | None) -> Iterable[Ending]:
-    return () if message is None else (ending for ending in message.history if ending.how in ("failed", "expired", "buried"))
+    """What the attempts ended with. Of a worker that died, or gave a job up, only the store knows."""
+    kept = () if record is None else record.errors
+    later = () if message is None else message.history[0 if record is None else len(record.workers) :]
+    told = [_told_by_store(ending) for ending in later if ending.how in ("failed", "expired", "buried")]
+    return [*(TaskError(exception_class_path=one.path, traceback=one.traceback) for one in kept), *told]
 
 
 def _told_by_store(ending: Ending) -> TaskError:
