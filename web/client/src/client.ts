@@ -83,7 +83,8 @@ export class Holdfast {
 
   /** Execute several commands as one step: all of them or none. The answers come in the same order. */
   async together(steps: readonly Step[], call: Call = {}): Promise<unknown[]> {
-    return (await this.#post("/v1/together", { id: newId(), commands: steps }, call.signal)) as unknown[];
+    const [id, cut] = steps.every(({ type }) => READS.has(type)) ? [{}, call.signal] : [{ id: newId() }];
+    return (await this.#post("/v1/together", { ...id, commands: steps }, call.signal, cut)) as unknown[];
   }
 
   /** What the server is, and what its store promises. */

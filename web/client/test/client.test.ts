@@ -144,6 +144,18 @@ test("a step of several commands is all or nothing", async () => {
   assert.equal((await client.queue("steps").stats()).ready, 1);
 });
 
+test("a step that only reads is sent without an id, for which the server would write", async () => {
+  const sent: boolean[] = [];
+  const seeing: typeof fetch = (input, init) => {
+    sent.push("id" in JSON.parse(init!.body as string));
+    return fetch(input, init);
+  };
+  const seen = new Holdfast(server.url, { fetch: seeing });
+  await seen.together([{ type: "Counts" }, { type: "Names", kind: "queue" }]);
+  await seen.together([{ type: "Counts" }, { type: "Put", queue: "mixed", items: [{ id: "a", value: 1 }] }]);
+  assert.deepEqual(sent, [false, true]);
+});
+
 test("a lock excludes, renews itself, and its tokens grow", async () => {
   const lock = client.lock("report", { leaseS: 5, holder: "first" });
   const held = await lock.acquire();
