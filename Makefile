@@ -46,9 +46,10 @@ browser: $(VENV)/browser/chromium  ## install the Chromium that tests/browser dr
 dashboard: $(VENV)/.dev-$(VERSION)  ## build the TypeScript client and the dashboard of the server
 	$(BIN)/python tools/web.py
 
-bench: $(patsubst %,$(VENV)/.%-$(VERSION),bench bench-worker bench-postgres bench-sentinel $(RUST_PEERS))  ## cost beside raw statements and peers, as ratios in one run
+bench: $(patsubst %,$(VENV)/.%-$(VERSION),bench bench-worker bench-postgres bench-sentinel $(RUST_PEERS)) browser dashboard  ## cost beside raw statements and peers, as ratios in one run
 	$(BIN)/python bench/embedded.py
 	$(BIN)/python bench/http.py
+	$(BIN)/python bench/dashboard.py
 	$(BIN)/python bench/worker.py
 	$(BIN)/python bench/redis.py
 	$(BIN)/python bench/postgres.py
