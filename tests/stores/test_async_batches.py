@@ -11,7 +11,7 @@ import pytest
 from holdfast.commands import Browse, Command, Count, Put, Together
 from holdfast.commands.request import Request
 from holdfast.commands.sizes import LARGE
-from holdfast.stores.async_batches import REST, Gatherer
+from holdfast.stores.async_batches import REST, REST_MOST_S, Gatherer
 from holdfast.stores.async_files import READERS, ThreadedStore
 from holdfast.stores.group_commit import Job
 from holdfast.stores.sqlite.store import SqliteStore
@@ -80,7 +80,8 @@ async def settled() -> None:
 
 
 @pytest.mark.anyio
-async def test_while_small_commands_come_a_large_one_rests_longer_than_it_took() -> None:
+@pytest.mark.parametrize(("took_s", "rests_s"), [(0.05, 0.05 * REST), (60.0, REST_MOST_S)])
+async def test_while_small_commands_come_a_large_one_rests_longer_than_it_took_and_not_for_long(took_s: float, rests_s: float) -> None:
     batches = Batches()
     gatherer = Gatherer(asyncio.get_running_loop(), batches.submit, lambda: batches.now)
     large, second, small = Job(Put("large", [])), Job(Put("second", [])), Job(Put("small", []))
@@ -88,8 +89,8 @@ async def test_while_small_commands_come_a_large_one_rests_longer_than_it_took()
     await settled()
     gatherer.ask(second, is_large=True)
     gatherer.ask(small, is_large=False)
-    await batches.done_after(1.0)
-    await batches.done_after(REST - 0.1)
+    await batches.done_after(took_s)
+    await batches.done_after(rests_s - 0.1)
     assert batches.taken == [[large], [small]], "the second did not rest"
     gatherer.ask(small, is_large=False)
     await settled()

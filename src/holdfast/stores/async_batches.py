@@ -17,6 +17,9 @@ from holdfast.stores.group_commit import Job
 REST: Final = 20
 """So many times as long as a large command took longer than small ones, its caller's next is held back for them."""
 
+REST_MOST_S: Final = 2.0
+"""And no longer: it may have taken so long because the machine stood still, or had other work."""
+
 Asked = dict[Job, "asyncio.Future[None]"]
 
 
@@ -131,7 +134,7 @@ class Gatherer:
     def _come_back_large(self, whose: str, futures: "list[asyncio.Future[None]]", left_at: float) -> None:
         now = self._now()
         self._held_until = {each: until for each, until in self._held_until.items() if until > now}
-        self._held_until[whose] = now + REST * max(0.0, now - left_at - self._small_s)
+        self._held_until[whose] = now + min(REST * max(0.0, now - left_at - self._small_s), REST_MOST_S)
         self._dispatch()  # Who came behind it has waited long enough.
         tell(futures)
 
