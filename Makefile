@@ -59,7 +59,7 @@ verify: $(VENV)/.dev-$(VERSION)  ## the long runs, on the disk: processes, kills
 	PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} $(BIN)/pytest -m verify --timeout 1800
 
 mutants: $(VENV)/.dev-$(VERSION) browser dashboard  ## the negative controls: every fault that is planted must be noticed
-	$(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadgroup -k 'test_control_ or negative_controls or native_controls or planted_faults or test_lane_locks or test_lane_deadlocks'
+	$(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadgroup -k 'test_control_ or negative_controls or sql_lua_controls or planted_faults or test_lane_locks or test_lane_deadlocks'
 
 versions: $(VENV)/.dev-$(VERSION)  ## the tests of the networked stores on every PostgreSQL, Redis and Valkey found here
 	$(BIN)/python tools/versions.py

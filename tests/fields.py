@@ -47,8 +47,8 @@ from holdfast.commands.imported import RECORDS, SURVEYED
 from holdfast.commands.moving import CURSORS
 from holdfast.commands.surveying import Surveyed
 from holdfast.commands.transaction import Fenced
-from holdfast.policy_records import Lane, Settings
 from holdfast.records import Ending, Entry, Message, Receipt
+from holdfast.records.policies import Lane, Settings
 
 ONE = Raw(b"1")
 NUMBERS = 2**53 - 1

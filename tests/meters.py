@@ -1,6 +1,6 @@
 """What a meter of this process has counted so far."""
 
-from holdfast.meters import Meter
+from holdfast.telemetry.meters import Meter
 
 
 def counted(meter: Meter) -> float:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from holdfast.blocking_calls import async_call
+from holdfast.process.blocking_calls import async_call
 
 pytestmark = pytest.mark.anyio
 

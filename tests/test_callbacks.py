@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.callbacks import call_each_once
+from holdfast.process.callbacks import call_each_once
 
 
 def test_each_is_called_once() -> None:

@@ -17,9 +17,9 @@ from holdfast.commands import Acquire, Claim, Extend, Item, LeaseName, Look, Put
 from holdfast.errors import ClaimLost, Closed, LeaseLost, StoreUnavailable
 from holdfast.holding.hold import Hold
 from holdfast.holding.keepalive import Keepalive
-from holdfast.meters import LATE_RENEWALS, LOST
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.sqlite.store import SqliteStore
+from holdfast.telemetry.meters import LATE_RENEWALS, LOST
 from holdfast.testing.clock import FakeClock
 from tests.meters import counted
 from tests.runners import Runner

@@ -15,7 +15,7 @@ from holdfast import Closed, ControlPlaneClient, Dict, Election, Job, Lock, Once
 from holdfast.commands import Claim, Put
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import StoreUnavailable
-from holdfast.open_once import Opener
+from holdfast.process.open_once import Opener
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.opened_late import LateStore, opened

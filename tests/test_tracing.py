@@ -10,8 +10,9 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from holdfast import ControlPlaneClient, Queue, Worker, tracing
+from holdfast import ControlPlaneClient, Queue, Worker
 from holdfast.stores.memory import MemoryStore
+from holdfast.telemetry import tracing
 from tests.server.serving import Served
 from tests.stores_by_name import url_of
 

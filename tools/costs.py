@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tools.sizes import hand_written
 
-FIELDS: Final = {"priority": 49, "max_attempts": 23, "metadata": 28, "expired_to": 34, "start_by": 30, "labels": 7}
+FIELDS: Final = {"priority": 49, "max_attempts": 24, "metadata": 28, "expired_to": 34, "start_by": 30, "labels": 7}
 """Each with the most files of the engine that may name it: `labels` only travels with a message, as most new fields would."""
 
 EVERYWHERE: Final = {"labels": 12}
@@ -34,7 +34,7 @@ COMMANDS: Final = {"Length": 6, "Look": 8, "Survey": 6, "Count": 6}
 OPERATIONS: Final = {"put": "put", "claim": "claim", "settle": "settle|ack"}
 """Each with what its functions, statements and scripts are called."""
 
-ENGINE: Final = ("codec", "commands", "records.py", "stores")
+ENGINE: Final = ("codec", "commands", "records", "stores")
 
 IN_LANES: Final = re.compile(r"laned_({word})|({word})_ruled|ruled_({word})".replace("{word}", "put|claim|settle"))
 """How files are called that put, claim or settle in queues with groups and limits."""

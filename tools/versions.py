@@ -16,7 +16,7 @@ POSTGRES = (
     "tests/conformance/test_differential.py",
     "tests/stores/postgres",
     "tests/stored",
-    "tests/testing/test_native_controls.py",
+    "tests/testing/test_sql_lua_controls.py",
     "tests/surfaces/sentinel",
 )
 REDIS = (
@@ -24,7 +24,7 @@ REDIS = (
     "tests/conformance/test_differential.py",
     "tests/stores/redis",
     "tests/stored",
-    "tests/testing/test_native_controls.py",
+    "tests/testing/test_sql_lua_controls.py",
 )
 
 

@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from holdfast.arguments.put_options import PutOptions
     from holdfast.backoff import Backoff
     from holdfast.client import ControlPlaneClient
-    from holdfast.log_rates import QueueRates
     from holdfast.rates import Rate
     from holdfast.results import (
         MISSING,
@@ -105,6 +104,7 @@ if TYPE_CHECKING:
     from holdfast.schedules.rules import Every
     from holdfast.sql_fence import Fence, fence
     from holdfast.steps import Step
+    from holdfast.views.log_rates import QueueRates
     from holdfast.workers.calls import Call, Outgoing
     from holdfast.workers.handlers.async_jobs import AsyncJobContext
     from holdfast.workers.handlers.jobs import JobContext, current_job
@@ -268,7 +268,7 @@ _LAZY = {
     "Semaphore": "holdfast._sync.handles.semaphore",
     "Together": "holdfast._sync.handles.together",
     "ControlPlaneClient": "holdfast.client",
-    "QueueRates": "holdfast.log_rates",
+    "QueueRates": "holdfast.views.log_rates",
     "copy": "holdfast._sync.handles.copying",
     "undo_copy": "holdfast._sync.handles.copying",
     **dict.fromkeys(

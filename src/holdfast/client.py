@@ -13,8 +13,8 @@ from holdfast.aio_attribute import load
 from holdfast.codec.limits import Limits
 from holdfast.connect import before_opening, connect, connect_shared, is_server
 from holdfast.errors import Closed, StoreError
-from holdfast.open_once import CLOSED, LateRenewals, Opener, Parts
 from holdfast.passwords import without_password
+from holdfast.process.open_once import CLOSED, LateRenewals, Opener, Parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

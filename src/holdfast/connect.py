@@ -223,7 +223,7 @@ async def open_async(
     target: str | None = None, *, token: str | None = None, limits: Limits = Limits(), create: bool = True
 ) -> "AsyncStore":
     """Open a store as `connect_async` does, in a thread: no event loop waits for a server that does not answer."""
-    from holdfast.open_once import Opener  # noqa: PLC0415 - see the top
+    from holdfast.process.open_once import Opener  # noqa: PLC0415 - see the top
     from holdfast.stores.opened_late import opened  # noqa: PLC0415 - as above
 
     opener = Opener(lambda: connect(target, token=token, limits=limits, create=create))

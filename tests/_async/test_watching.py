@@ -19,7 +19,7 @@ from holdfast.results import WatchEvent
 from holdfast.stores import AsyncStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing import FakeClock
-from holdfast.watch_subjects import PAGE, DictSubject, QueueSubject, Subject
+from holdfast.views.watch_subjects import PAGE, DictSubject, QueueSubject, Subject
 from tests.runners import AsyncRunner, waiting_on
 
 pytestmark = pytest.mark.anyio

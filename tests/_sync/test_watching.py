@@ -20,7 +20,7 @@ from holdfast.results import WatchEvent
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing import FakeClock
-from holdfast.watch_subjects import PAGE, DictSubject, QueueSubject, Subject
+from holdfast.views.watch_subjects import PAGE, DictSubject, QueueSubject, Subject
 from tests.runners import Runner, waiting_on
 
 NEVER_POLLS_S = 3_600.0

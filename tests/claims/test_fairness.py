@@ -9,9 +9,9 @@ from msgspec import Raw
 
 from holdfast.commands import Claim, Configure, Count, Groups, Item, Put, Settle, lanes
 from holdfast.ids import new_id
-from holdfast.policy_records import Lane
 from holdfast.rates import Rate
 from holdfast.records import Message
+from holdfast.records.policies import Lane
 from holdfast.stores import Store
 from holdfast.testing.claim_log import facts_of, out_of_order, over_limit, over_rate, shares, unfair
 from holdfast.testing.clock import FakeClock

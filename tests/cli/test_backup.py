@@ -18,10 +18,10 @@ from holdfast.cli.export_file import Header, check_export, pages_in, write_expor
 from holdfast.codec import JSON
 from holdfast.commands import BeginImport, Item, Put, Survey
 from holdfast.connect import connect
-from holdfast.copy_pages import Page, Place
 from holdfast.errors import Refused, StoreCorrupted
 from holdfast.stores import Store
 from holdfast.testing.conformance.asking import claim_one, grant, put, read, write
+from holdfast.views.copy_pages import Page, Place
 from tests.cli.running import holdfast
 from tests.servers import own_redis_url
 

@@ -18,9 +18,9 @@ from holdfast import Queue, Worker
 from holdfast.cli.probe import place_of, probed
 from holdfast.client import ControlPlaneClient
 from holdfast.commands import Count
-from holdfast.meters import LONG_BUCKETS_S, METERS, Meter, text_of_meters
 from holdfast.server.metrics import Metrics
 from holdfast.stores.memory import MemoryStore
+from holdfast.telemetry.meters import LONG_BUCKETS_S, METERS, Meter, text_of_meters
 from tests.cli.running import holdfast
 from tests.server.processes import free_port
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from holdfast import JobContext, QueueClaim, QueueMessage, QueueWorkItem
-from holdfast.presentation import MessageView
 from holdfast.records import Message
+from holdfast.views.messages import MessageView
 
 NAMES = {"dead_letter": "dead_letter_queue", "position": "due_at", "holder": "claimer", "until": "expires_at", "ended_at": "done_at"}
 """Fields that are shown under another name."""

@@ -8,11 +8,11 @@ import pytest
 
 from holdfast._sync.flows.rating import queues_activity
 from holdfast.commands import Changes, Prune, Put, Together
-from holdfast.log_rates import LogMemory
 from holdfast.server.namespaces.names import Namespace
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import claim, item, put, settle
+from holdfast.views.log_rates import LogMemory
 from tests.server.serving import Served, ask
 
 OFTEN = 1_500
@@ -79,7 +79,7 @@ def test_what_is_remembered_says_the_same_as_what_is_read(store: Counting, clock
 
 
 def test_no_more_is_remembered_than_there_is_room_for(store: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.log_rates.KEPT_BYTES", 1.5 * OFTEN * 600)
+    monkeypatch.setattr("holdfast.views.log_rates.KEPT_BYTES", 1.5 * OFTEN * 600)
     for queue in ("jobs", "other"):
         fill(store, queue)
     memory = LogMemory()

@@ -51,8 +51,8 @@ from holdfast.commands import (
 )
 from holdfast.commands.transaction import Fenced
 from holdfast.errors import ClaimLost, HoldfastError, LeaseHeld
-from holdfast.policy_records import Settings
 from holdfast.records import Entry, Message, Receipt, hidden_id
+from holdfast.records.policies import Settings
 from holdfast.server.app import Options
 from holdfast.server.namespaces.commands import LISTING
 from holdfast.server.namespaces.names import AUDIT, DEFAULT, RESERVED, TOKENS, Namespace

@@ -12,12 +12,12 @@ from msgspec import json
 
 from holdfast import ControlPlaneClient, Queue, Worker, connect
 from holdfast.commands import Change, Claim, Move, Put, Puts, Settle, Write
-from holdfast.meters import OTHER
 from holdfast.server.log_lines import JsonLines
 from holdfast.server.metrics import COMMANDS, NAMESPACES, QUEUES, QUEUES_IN_ALL, Metrics
 from holdfast.server.process.logs import TextLines
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
+from holdfast.telemetry.meters import OTHER
 from holdfast.testing.conformance.asking import item, put, raw
 from tests.server.processes import Process
 from tests.server.serving import JSON, Served

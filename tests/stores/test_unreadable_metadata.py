@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from holdfast.codec.metadata import read_metadata
 from holdfast.commands import BeginImport, Browse, EndImport, Import, Survey
-from holdfast.policy_records import Settings
 from holdfast.records import Message
+from holdfast.records.policies import Settings
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import claim, claim_one, ids, put
 from tests.stores_by_name import factory_of

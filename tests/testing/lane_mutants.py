@@ -8,7 +8,7 @@ from holdfast.commands import lanes, ruled_claim, settling
 from holdfast.commands.endings import Endings
 from holdfast.commands.lanes import Given
 from holdfast.commands.ruled_claim import RuledClaim
-from holdfast.policy_records import Lane, Policy
+from holdfast.records.policies import Lane, Policy
 from tests.testing.controls import Mutant
 
 

@@ -25,9 +25,9 @@ from holdfast.commands import (
     settling,
 )
 from holdfast.errors import HoldfastError
-from holdfast.policy_records import Lane
 from holdfast.rates import Rate
 from holdfast.records import Message
+from holdfast.records.policies import Lane
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock

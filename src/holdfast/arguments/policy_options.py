@@ -7,8 +7,8 @@ from msgspec import UNSET, UnsetType
 from holdfast.arguments.options import refuse_unknown
 from holdfast.backoff import Backoff
 from holdfast.commands import Configure
-from holdfast.policy_records import GroupDead, GroupMode, LateTo, Order
 from holdfast.rates import Rate
+from holdfast.records.policies import GroupDead, GroupMode, LateTo, Order
 
 
 class QueueSettings(TypedDict, total=False):

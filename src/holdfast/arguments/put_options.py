@@ -10,7 +10,7 @@ from holdfast.codec.limits import shown
 from holdfast.commands import Item
 from holdfast.commands.putting import IfId, IfLeased, IfReady, IfRecent
 from holdfast.ids import new_id
-from holdfast.tracing import is_traced, trace_fields
+from holdfast.telemetry.tracing import is_traced, trace_fields
 
 IfPresent = Literal["keep", "update", "reject", "buffer"]
 

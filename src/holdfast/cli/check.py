@@ -18,7 +18,7 @@ from holdfast.stores import Store
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from holdfast.copy_pages import Page
+    from holdfast.views.copy_pages import Page
 
 PROBLEMS: Final = 20
 """So many are named."""

@@ -19,7 +19,7 @@ from holdfast.errors import Refused, StoreError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from holdfast.copy_pages import Page
+    from holdfast.views.copy_pages import Page
 
 
 class Exported(Struct, frozen=True):

@@ -12,8 +12,8 @@ from typing import IO, Final, NamedTuple, TypeVar
 from msgspec import DecodeError, Struct, ValidationError, json
 
 from holdfast.commands.surveying import Surveyed
-from holdfast.copy_pages import Page
 from holdfast.errors import StoreCorrupted
+from holdfast.views.copy_pages import Page
 
 R = TypeVar("R", bound=Struct)
 

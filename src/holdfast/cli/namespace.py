@@ -12,7 +12,7 @@ from msgspec.structs import fields, replace
 from holdfast._sync.flows.naming import all_named
 from holdfast.cli.opening import AsJson, StoreUrl, opened, this_user
 from holdfast.cli.showing import print_result, shown
-from holdfast.policy_records import Kind
+from holdfast.records.policies import Kind
 from holdfast.server.auth.scopes import ANY
 from holdfast.server.namespaces import usage
 from holdfast.server.namespaces.names import DEFAULT, Namespace, is_reserved

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from holdfast.client import ControlPlaneClient
 from holdfast.commands import Count, Stats
 from holdfast.errors import HoldfastError
-from holdfast.meters import CONTENT_TYPE, text_of_meters
 from holdfast.server.metrics import queue_lines
+from holdfast.telemetry.meters import CONTENT_TYPE, text_of_meters
 from holdfast.workers.orders import Orders
 from holdfast.workers.registry import WorkerHealth
 

@@ -14,7 +14,7 @@ from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.shares import end_shares
 from holdfast.commands.transaction import Transaction
 from holdfast.records import Lease
-from holdfast.share_records import Share, Shared
+from holdfast.records.shares import Share, Shared
 
 BROKEN: Final = 1_000
 """So many grants of a name with capacity are taken in one step, those that end first; so far one is looked for, too."""

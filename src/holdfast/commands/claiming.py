@@ -19,8 +19,8 @@ from holdfast.commands.putting import Put, item_of
 from holdfast.commands.ruled_claim import RuledClaim
 from holdfast.commands.settling import Settle, check_held
 from holdfast.commands.transaction import Draft, Line, Transaction
-from holdfast.policy_records import TOLD_GROUP, Policy, Settings
 from holdfast.records import NEVER, Message, Receipt, ReturnTo, end_of, seconds_in
+from holdfast.records.policies import TOLD_GROUP, Policy, Settings
 
 
 class Claim(Command[Claimed], frozen=True):

@@ -35,9 +35,9 @@ from holdfast.commands.rebuilding import NO_POLICY, REBUILT, check_rebuild, coun
 from holdfast.commands.refusal_errors import policies_clash
 from holdfast.commands.topics import TOPICS, queue_topic, room_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.policy_records import NO_SETTINGS, GroupDead, GroupMode, Kind, Lane, LateTo, Order, Policy, Settings
 from holdfast.rates import Rate
 from holdfast.records import Message, moment_in
+from holdfast.records.policies import NO_SETTINGS, GroupDead, GroupMode, Kind, Lane, LateTo, Order, Policy, Settings
 
 CHOICES: Final[dict[str, tuple[Any, ...]]] = {
     "groups": ("fair", "strict", None),

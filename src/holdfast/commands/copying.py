@@ -22,8 +22,8 @@ from holdfast.commands.rebuilding import take_in, take_in_lanes
 from holdfast.commands.refusal_errors import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
 from holdfast.commands.surveying import Surveyed, held_leases
 from holdfast.commands.transaction import Fenced, Transaction
-from holdfast.policy_records import Lane, Settings
 from holdfast.records import NEVER, NO_VALUE, Ending, Entry, Message
+from holdfast.records.policies import Lane, Settings
 
 
 class Copying(Struct, frozen=True, gc=False, omit_defaults=True):

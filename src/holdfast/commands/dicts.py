@@ -26,8 +26,8 @@ from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import fence_lost, fence_too_high, no_number, no_rate, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.policy_records import Settings
 from holdfast.records import NO_VALUE, Entry, Lease, moment_in, seconds_in
+from holdfast.records.policies import Settings
 
 FEW = 50
 """How many entries that were asked for by key are read at once."""

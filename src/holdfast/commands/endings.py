@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from holdfast.commands.lanes import follow, lined
 from holdfast.commands.topics import key_topic, queue_topic, room_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.policy_records import Lane, Policy, Settings
 from holdfast.records import Ending, Message, ReturnTo
+from holdfast.records.policies import Lane, Policy, Settings
 
 
 class Budget(Struct, frozen=True, gc=False):

@@ -9,7 +9,7 @@ from holdfast.codec.fields import AFTER_NAME, EXACT, LIMIT, NAME_PREFIX, Field, 
 from holdfast.commands.command import Command
 from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.transaction import Transaction
-from holdfast.policy_records import Lane
+from holdfast.records.policies import Lane
 
 
 class Grouped(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -6,8 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from holdfast.commands.transaction import Transaction
-from holdfast.policy_records import KEPT_WHEN_DONE
 from holdfast.records import Message, moment_in
+from holdfast.records.policies import KEPT_WHEN_DONE
 
 PRUNED: Final = 2
 """So many messages that were kept long enough go with each settlement: more than come."""

@@ -24,8 +24,8 @@ from holdfast.codec.fields import (
     number,
 )
 from holdfast.commands.transaction import Fenced
-from holdfast.policy_records import Lane, Settings
 from holdfast.records import Ending, Entry, Message
+from holdfast.records.policies import Lane, Settings
 
 _COUNT: Final = 2**31 - 1
 _RAISED: Final = 2**52

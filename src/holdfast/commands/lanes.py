@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Transaction
-from holdfast.policy_records import SLOT_OF_GROUP, SLOT_OF_QUEUE, Lane, Policy, Settings
 from holdfast.rates import Rate
 from holdfast.records import Message, moment_in
+from holdfast.records.policies import SLOT_OF_GROUP, SLOT_OF_QUEUE, Lane, Policy, Settings
 
 FARTHEST: Final = 2**53 - 1
 """Ranks beyond are cut: every store keeps whole numbers up to this one."""

@@ -13,7 +13,7 @@ from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.shares import HOLDERS, held_of
 from holdfast.commands.transaction import Transaction
 from holdfast.records import Lease
-from holdfast.share_records import Shared
+from holdfast.records.shares import Shared
 
 
 class Holding(Struct, frozen=True, gc=False, omit_defaults=True):

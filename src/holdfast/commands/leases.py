@@ -33,7 +33,7 @@ from holdfast.commands.shares import SharePlan, Swept, check_share, end_shares, 
 from holdfast.commands.topics import lease_topic, log_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.records import Entry, Lease, MaybeRaw, end_of, seconds_in
-from holdfast.share_records import Share, Shared
+from holdfast.records.shares import Share, Shared
 
 ONE: Final = 1
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.policy_records import Kind
+from holdfast.records.policies import Kind
 
 S = TypeVar("S", bound=Struct)
 

@@ -17,8 +17,8 @@ from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.rebuilding import NO_POLICY
 from holdfast.commands.topics import TOPICS, room_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.policy_records import Kind, Lane, Settings
 from holdfast.records import Entry, Lease
+from holdfast.records.policies import Kind, Lane, Settings
 
 
 class Clear(Command[int], frozen=True):

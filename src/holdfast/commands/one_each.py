@@ -9,8 +9,8 @@ from holdfast.commands.claim_line import Claimed
 from holdfast.commands.endings import event
 from holdfast.commands.lanes import FARTHEST, save_refreshed
 from holdfast.commands.transaction import OpenLane, Transaction
-from holdfast.policy_records import NO_SETTINGS, SLOT_OF_GROUP, TOLD_GROUP, Policy
 from holdfast.records import NO_VALUE, end_of
+from holdfast.records.policies import NO_SETTINGS, SLOT_OF_GROUP, TOLD_GROUP, Policy
 
 if TYPE_CHECKING:
     from holdfast.commands.claiming import Claim

@@ -11,8 +11,8 @@ from holdfast.commands.lanes import lane_of, lined, unlined
 from holdfast.commands.recent import Recent
 from holdfast.commands.refusal_errors import id_taken, key_in_flight, key_is_recent, queue_full
 from holdfast.commands.transaction import Transaction
-from holdfast.policy_records import Policy, Settings
 from holdfast.records import UPDATED, Message
+from holdfast.records.policies import Policy, Settings
 
 if TYPE_CHECKING:
     from holdfast.commands.putting import Item

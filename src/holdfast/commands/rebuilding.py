@@ -10,8 +10,8 @@ from holdfast.commands.hints import ALL
 from holdfast.commands.lanes import lane_of, limit_of, lined, refreshed, save_refreshed, unlined
 from holdfast.commands.refusal_errors import too_many_messages
 from holdfast.commands.transaction import Transaction
-from holdfast.policy_records import KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, Lane, Policy, Settings
 from holdfast.records import Message
+from holdfast.records.policies import KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, Lane, Policy, Settings
 
 REBUILT: Final = 10_000
 """So many messages are looked at in one step at most, so that no other command waits for long."""

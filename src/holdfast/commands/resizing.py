@@ -14,7 +14,7 @@ from holdfast.commands.refusal_errors import plain_lease
 from holdfast.commands.shares import Swept, new_shared, wake_line
 from holdfast.commands.topics import log_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.share_records import Shared
+from holdfast.records.shares import Shared
 
 
 class Resized(Struct, frozen=True, gc=False, omit_defaults=True):

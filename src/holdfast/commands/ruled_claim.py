@@ -25,8 +25,8 @@ from holdfast.commands.lanes import (
 )
 from holdfast.commands.one_each import claim_one_each
 from holdfast.commands.transaction import Draft, OpenLanes, Transaction
-from holdfast.policy_records import KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, TOLD_GROUP, Lane, Policy, Settings
 from holdfast.records import NEVER, Message, end_of, seconds_in
+from holdfast.records.policies import KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, TOLD_GROUP, Lane, Policy, Settings
 
 if TYPE_CHECKING:
     from holdfast.commands.claiming import Claim

@@ -29,8 +29,8 @@ from holdfast.commands.names import Renamer, Verb, later, renamed
 from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import claims_lost
 from holdfast.commands.transaction import Transaction
-from holdfast.policy_records import Policy
 from holdfast.records import ERROR_CHARACTERS, Message, Receipt, ReturnTo, end_of, moment_in
+from holdfast.records.policies import Policy
 
 ENDINGS = ("done", "ready", "dead")
 

@@ -14,7 +14,7 @@ from holdfast.commands.acquired import Acquired, ends_in_s
 from holdfast.commands.topics import lease_topic, line_topic, log_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.records import NEVER, Lease, end_of
-from holdfast.share_records import SHARED_HOLDER, Share, Shared, ShareOrder
+from holdfast.records.shares import SHARED_HOLDER, Share, Shared, ShareOrder
 
 if TYPE_CHECKING:
     from holdfast.commands.leases import Acquire

@@ -13,9 +13,9 @@ from holdfast.codec import fields
 from holdfast.codec.fields import Field, check_fields
 from holdfast.commands.hints import Hints
 from holdfast.commands.stats import Tally
-from holdfast.policy_records import Kind, Lane, LaneOrder, Settings
 from holdfast.records import Entry, Event, Lease, Message, ReturnTo, State, moment_in
-from holdfast.share_records import Share, ShareOrder
+from holdfast.records.policies import Kind, Lane, LaneOrder, Settings
+from holdfast.records.shares import Share, ShareOrder
 
 if TYPE_CHECKING:
     from holdfast.commands.allowance import Allowance

@@ -10,12 +10,12 @@ from functools import lru_cache
 from math import inf
 from typing import Final
 
-from holdfast.callbacks import call_each_once
 from holdfast.clock import boot_us
 from holdfast.codec import check_name
 from holdfast.codec.call_fields import RENEW_INTERVAL_S
 from holdfast.commands import LeaseName
 from holdfast.errors import ClaimLost, LeaseLost
+from holdfast.process.callbacks import call_each_once
 from holdfast.records import NEVER, Message, Receipt, seconds_in
 
 MARGIN = 0.1

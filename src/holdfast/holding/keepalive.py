@@ -8,16 +8,16 @@ from functools import partial
 from math import inf
 from typing import Any, Protocol
 
-from holdfast import forks
 from holdfast.clock import MovableClock
 from holdfast.codec import Limits
 from holdfast.commands import Command, Extend, LeaseName, Renew
 from holdfast.errors import Closed
 from holdfast.holding.hold import Hold, monotonic_s
-from holdfast.meters import LATE_RENEWALS, LOST
+from holdfast.process import forks
 from holdfast.records import Receipt
 from holdfast.stores import Renewer
 from holdfast.stores.waiting.waiters import LONGEST_NAP_S
+from holdfast.telemetry.meters import LATE_RENEWALS, LOST
 
 RETRY = 0.25
 """When to try a renewal again that failed, as a part of the usual interval."""

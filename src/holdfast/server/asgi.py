@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, Final
 
-from holdfast.meters import OTHER
+from holdfast.telemetry.meters import OTHER
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from holdfast.commands import Command as AnyCommand
 from holdfast.commands import Stats, Write, Written
-from holdfast.meters import BUCKETS_S, FENCED, MESSAGES, OTHER, PROBLEMS, REQUEST_SECONDS, family_lines, histogram_lines
 from holdfast.records import Receipt
 from holdfast.server.effects import effects_of, parts_of
 from holdfast.server.namespaces.names import Namespace
+from holdfast.telemetry.meters import BUCKETS_S, FENCED, MESSAGES, OTHER, PROBLEMS, REQUEST_SECONDS, family_lines, histogram_lines
 
 QUEUES: Final = 200
 """How many queues of each namespace are told apart."""

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from holdfast import forks
 from holdfast.commands import Command
 from holdfast.commands.request import Request, current
 from holdfast.commands.sizes import is_large
 from holdfast.commands.together import only_reads
 from holdfast.errors import Closed
+from holdfast.process import forks
 from holdfast.stores import Store
 from holdfast.stores.async_batches import Gatherer, tell
 from holdfast.stores.async_face import AsyncFace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.open_once import Opener
+from holdfast.process.open_once import Opener
 from holdfast.stores import AsyncStore, Executor, Guarantees
 from holdfast.stores.driver_connections import async_driver_connection
 from holdfast.stores.waiting.waiters import Mark, Waiters

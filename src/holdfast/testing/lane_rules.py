@@ -4,8 +4,8 @@ from collections import Counter
 
 from holdfast.commands import Browse, Groups, Names
 from holdfast.commands.lanes import refreshed
-from holdfast.policy_records import SLOT_OF_GROUP, SLOT_OF_QUEUE, Lane, Policy, Settings
 from holdfast.records import Message
+from holdfast.records.policies import SLOT_OF_GROUP, SLOT_OF_QUEUE, Lane, Policy, Settings
 from holdfast.stores import Store
 
 MOST = 10_000

@@ -15,8 +15,8 @@ from holdfast.codec.fields import MAX_ATTEMPTS, Field, Flag, Seconds, Whole, che
 from holdfast.codec.object_fields import Function, Instance
 from holdfast.commands.argument_checks import RETURNS, check_budget, check_choice
 from holdfast.holding.hold import this_process
-from holdfast.policy_records import Policy
 from holdfast.records import Message, ReturnTo
+from holdfast.records.policies import Policy
 from holdfast.schedules.entries import ScheduleEntry
 from holdfast.wording import counted
 from holdfast.workers.execution import Kind

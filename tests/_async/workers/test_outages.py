@@ -9,7 +9,7 @@ from holdfast import JobContext, StoreError, StoreUnavailable
 from holdfast._async.handles.mapping import AsyncDict
 from holdfast._async.handles.worker import AsyncWorker
 from holdfast.client import ControlPlaneClient
-from holdfast.meters import OUTAGES
+from holdfast.telemetry.meters import OUTAGES
 from tests.meters import counted
 from tests.runners import AsyncGate, AsyncRunner
 from tests.workers.detours import Detour

@@ -10,7 +10,7 @@ from holdfast import JobContext, StoreError, StoreUnavailable
 from holdfast._sync.handles.mapping import Dict
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
-from holdfast.meters import OUTAGES
+from holdfast.telemetry.meters import OUTAGES
 from tests.meters import counted
 from tests.runners import Gate, Runner
 from tests.workers.detours import Detour

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 
 from holdfast.commands import Browse, Names, Read
-from holdfast.policy_records import Kind, Settings
 from holdfast.records import Entry, Message
+from holdfast.records.policies import Kind, Settings
 from holdfast.stores import AsyncStore
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from holdfast.blocking_calls import async_sleep
+from holdfast.process.blocking_calls import async_sleep
 
 R = TypeVar("R")
 

@@ -7,9 +7,9 @@ from holdfast.commands import Browse, Changes
 from holdfast.commands.events import OLDEST
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import Compacted
-from holdfast.log_rates import EVENTS_MOST, Activity, KnownLog, LogMemory, LogPart, QueueRates, activity
 from holdfast.records import Event, moment_in
 from holdfast.stores import AsyncStore
+from holdfast.views.log_rates import EVENTS_MOST, Activity, KnownLog, LogMemory, LogPart, QueueRates, activity
 
 STEPS = 60
 """Into so many steps a course over time is divided."""

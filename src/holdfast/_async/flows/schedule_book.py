@@ -11,7 +11,7 @@ from holdfast.errors import Compacted
 from holdfast.records import Entry
 from holdfast.schedules.entries import SCHEDULES, ScheduleEntry, entry_of
 from holdfast.stores import AsyncStore
-from holdfast.watch_subjects import facts_of
+from holdfast.views.watch_subjects import facts_of
 
 PAGE = 200
 """How many events, or schedules, are read at once."""

@@ -13,7 +13,7 @@ from holdfast.errors import Compacted, StoreUnavailable
 from holdfast.records import Event
 from holdfast.results import WatchEvent
 from holdfast.stores import AsyncStore
-from holdfast.watch_subjects import PAGE, Subject, facts_of, told, told_now
+from holdfast.views.watch_subjects import PAGE, Subject, facts_of, told, told_now
 
 POLL_S = 1.0
 """How much a missed wake-up can cost."""

@@ -16,7 +16,7 @@ from holdfast.codec.call_fields import ACK_ON_SUCCESS, AUTO_RENEW, MAX_HOLD_S, P
 from holdfast.commands import Claim
 from holdfast.holding.hold import Hold, interval_of
 from holdfast.records import Message
-from holdfast.tracing import is_traced, working_on
+from holdfast.telemetry.tracing import is_traced, working_on
 from holdfast.workers.handlers.outcomes import shown
 
 T = TypeVar("T")

@@ -1,11 +1,11 @@
 """Moves data from one store to another, by URL."""
 
 from holdfast._async.flows.copying import Progress, copy_all, list_names, raise_numbers
-from holdfast.blocking_calls import async_call
 from holdfast.commands import EndImport, Seal, Survey
 from holdfast.connect import is_private, open_async, seal_of
 from holdfast.errors import HoldfastError, NotAllowed, Refused, StoreMoved
 from holdfast.passwords import without_password
+from holdfast.process.blocking_calls import async_call
 from holdfast.results import CopyResult, CopyUndone
 from holdfast.stores import AsyncStore
 from holdfast.stores.seals import Sealed

@@ -19,7 +19,7 @@ from holdfast.errors import Refused
 from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, Missing, WatchEvent, wall_time
 from holdfast.stores import AsyncExecutor, AsyncStore
 from holdfast.stores.caller_transaction import AsyncConnection
-from holdfast.watch_subjects import DictSubject, narrowing
+from holdfast.views.watch_subjects import DictSubject, narrowing
 
 V = TypeVar("V")
 W = TypeVar("W")

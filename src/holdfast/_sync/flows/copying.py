@@ -11,12 +11,12 @@ from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fe
 from holdfast.commands.checksums import checksum_of
 from holdfast.commands.filtered import cursor
 from holdfast.commands.surveying import Surveyed
-from holdfast.copy_pages import BEGINNING, PAGE, STATES, Page, Place, Record, in_portions, without_fences
 from holdfast.errors import Refused, StoreCorrupted, StoreMoved
-from holdfast.policy_records import Kind, Settings
 from holdfast.records import State
+from holdfast.records.policies import Kind, Settings
 from holdfast.results import CopyProgress
 from holdfast.stores import Store
+from holdfast.views.copy_pages import BEGINNING, PAGE, STATES, Page, Place, Record, in_portions, without_fences
 from holdfast.wording import counted
 
 Progress = Callable[[CopyProgress], object]

@@ -10,13 +10,13 @@ from holdfast._sync.flows.ticking import now_of
 from holdfast._sync.flows.working.registering import workers
 from holdfast.commands import Browse, Browsed, Filter, Groups, Names
 from holdfast.errors import NotAllowed
-from holdfast.explanations import AHEAD_MOST, Surroundings, explain
-from holdfast.policy_records import Lane
 from holdfast.records import Message
+from holdfast.records.policies import Lane
 from holdfast.results import Explanation
 from holdfast.schedules.definition import status_of
 from holdfast.schedules.entries import run_in, run_of
 from holdfast.stores import Store
+from holdfast.views.explanations import AHEAD_MOST, Surroundings, explain
 from holdfast.workers.handlers.task_names import named_in
 from holdfast.workers.registry import functions_of, shown_functions
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from holdfast._sync.flows.copying import copy_page
 from holdfast.commands import BeginImport, Copying, EndImport
 from holdfast.commands.surveying import Surveyed
-from holdfast.copy_pages import Page
 from holdfast.errors import StoreCorrupted
 from holdfast.stores import Store
+from holdfast.views.copy_pages import Page
 
 
 def import_pages(

@@ -4,10 +4,10 @@
 import time
 
 from holdfast.arguments.dict_changes import pace_of
-from holdfast.blocking_calls import sleep
 from holdfast.codec.call_fields import TIMEOUT_S
 from holdfast.commands import Write
 from holdfast.errors import RateLimited
+from holdfast.process.blocking_calls import sleep
 from holdfast.rates import Rate
 from holdfast.stores import Store
 

@@ -4,8 +4,8 @@
 from collections.abc import Iterator, Sequence
 
 from holdfast.commands import Browse, Names, Read
-from holdfast.policy_records import Kind, Settings
 from holdfast.records import Entry, Message
+from holdfast.records.policies import Kind, Settings
 from holdfast.stores import Store
 
 

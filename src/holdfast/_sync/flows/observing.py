@@ -9,7 +9,7 @@ from holdfast.commands.topics import log_topic, watch_topic
 from holdfast.errors import Compacted
 from holdfast.results import LeaseHolder, wall_time
 from holdfast.stores import Store
-from holdfast.watch_subjects import facts_of
+from holdfast.views.watch_subjects import facts_of
 
 POLL_S = 1.0
 """How much a missed wake-up can cost."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from holdfast.blocking_calls import sleep
+from holdfast.process.blocking_calls import sleep
 
 R = TypeVar("R")
 

@@ -17,12 +17,12 @@ from holdfast.arguments.where import Where
 from holdfast.codec import check_duration
 from holdfast.codec.call_fields import RATE_PER_S
 from holdfast.commands import Browse, Clear, Configure, Filter, Move, Stats
-from holdfast.log_rates import QueueRates
-from holdfast.presentation import seen
 from holdfast.records import State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import Store
-from holdfast.watch_subjects import QueueSubject, narrowing
+from holdfast.views.log_rates import QueueRates
+from holdfast.views.messages import seen
+from holdfast.views.watch_subjects import QueueSubject, narrowing
 
 
 @show_options

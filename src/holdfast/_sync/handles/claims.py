@@ -12,10 +12,10 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
 from holdfast.holding.hold import Hold
 from holdfast.holding.keepalive import Keepalive
-from holdfast.presentation import MessageView
 from holdfast.records import Message, ReturnTo
 from holdfast.results import QueueResponse, wall_time
 from holdfast.stores.caller_transaction import Connection
+from holdfast.views.messages import MessageView
 
 T = TypeVar("T")
 

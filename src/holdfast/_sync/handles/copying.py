@@ -2,11 +2,11 @@
 """Moves data from one store to another, by URL."""
 
 from holdfast._sync.flows.copying import Progress, copy_all, list_names, raise_numbers
-from holdfast.blocking_calls import call
 from holdfast.commands import EndImport, Seal, Survey
 from holdfast.connect import connect, is_private, seal_of
 from holdfast.errors import HoldfastError, NotAllowed, Refused, StoreMoved
 from holdfast.passwords import without_password
+from holdfast.process.blocking_calls import call
 from holdfast.results import CopyResult, CopyUndone
 from holdfast.stores import Store
 from holdfast.stores.seals import Sealed

@@ -12,9 +12,9 @@ from holdfast.arguments.where import StoreHandle, Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, check_duration, check_name
 from holdfast.commands import Configure, Filter, Groups, Names, Stats
-from holdfast.group_views import groups_seen
 from holdfast.results import GroupInfo
 from holdfast.stores import Store
+from holdfast.views.groups import groups_seen
 
 NO_GROUP = ""
 """Stands for the messages of a queue that were put without a group."""

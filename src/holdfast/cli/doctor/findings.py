@@ -12,7 +12,7 @@ from holdfast.cli.doctor.finding import Finding
 from holdfast.cli.doctor.schedules import schedule_findings
 from holdfast.cli.queue_counts import queue_counts
 from holdfast.commands import Browse
-from holdfast.log_rates import LogMemory
+from holdfast.views.log_rates import LogMemory
 from holdfast.wording import counted, seconds
 from holdfast.workers.registry import functions_of, shown_functions
 

@@ -13,8 +13,8 @@ from holdfast.cli.opening import AsJson, StoreUrl, connected, seconds_of
 from holdfast.cli.queue.messages import Limit, QueueName, as_data
 from holdfast.cli.showing import print_result, shown
 from holdfast.commands import Names
-from holdfast.policy_records import GroupDead, GroupMode, LateTo, Order, Policy
 from holdfast.rates import Rate
+from holdfast.records.policies import GroupDead, GroupMode, LateTo, Order, Policy
 from holdfast.results import GroupInfo, wall_time
 from holdfast.stores import Store
 

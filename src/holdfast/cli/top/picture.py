@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast._sync.flows.rating import each_rates
 from holdfast.cli.queue_counts import queue_counts
-from holdfast.log_rates import LogMemory
+from holdfast.views.log_rates import LogMemory
 
 if TYPE_CHECKING:
     from holdfast import ControlPlaneClient, QueueRates

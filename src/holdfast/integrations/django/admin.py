@@ -22,7 +22,7 @@ from holdfast.errors import HoldfastError
 from holdfast.integrations.django.backend import HoldfastBackend
 from holdfast.integrations.django.compat import TaskResultDoesNotExist, task_backends
 from holdfast.integrations.django.models import Job
-from holdfast.presentation import seen
+from holdfast.views.messages import seen
 
 PAGE = 50
 STATES = ("ready", "leased", "buffered", "dead")

@@ -13,8 +13,8 @@ from holdfast.codec import Limits, check_name
 from holdfast.commands import Command, Configure, Fences, Names, Seal, Survey, Together
 from holdfast.commands.sizes import brought, may_bring
 from holdfast.errors import NotAllowed
-from holdfast.policy_records import Kind, Settings
 from holdfast.records import Receipt
+from holdfast.records.policies import Kind, Settings
 from holdfast.server.audit import acts_of, is_told, recorded, tell
 from holdfast.server.auth.callers import Caller, check, may_know
 from holdfast.server.auth.hidden_leases import hide_ids, hide_ids_in_error

@@ -8,7 +8,7 @@ from msgspec import DecodeError, Struct, json
 
 from holdfast.commands import Command
 from holdfast.commands.names import Listable, Verb, Whole
-from holdfast.policy_records import Kind as ObjectKind
+from holdfast.records.policies import Kind as ObjectKind
 
 Kind = Literal["queue", "dict", "lease", "server"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from holdfast.meters import OTHER
 from holdfast.server.asgi import STATUS, App, Receive, Scope, Send, route_of
+from holdfast.telemetry.meters import OTHER
 
 try:
     from opentelemetry import propagate, trace

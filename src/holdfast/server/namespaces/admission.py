@@ -15,7 +15,7 @@ from msgspec import Raw, json
 
 from holdfast.commands import Acquire, Change, Claim, Command, Configure, Move, Names, Put, Read, Settle, Together, Write
 from holdfast.errors import HoldfastError, Refused
-from holdfast.policy_records import Kind
+from holdfast.records.policies import Kind
 from holdfast.server.auth.permissions import Need, needs_of
 from holdfast.server.namespaces.names import USAGE, Namespace
 from holdfast.server.namespaces.quotas import UNLIMITED, KnownQuotas

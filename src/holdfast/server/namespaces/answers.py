@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from holdfast.commands import Acquired, Broken, Browsed, Claimed, Counted, Entries, Listed, Looked, Named, Page, Renewed, Written
 from holdfast.errors import ClaimLost, LeaseHeld
-from holdfast.policy_records import Settings
 from holdfast.records import Entry, Event, Lease, Message, Receipt
+from holdfast.records.policies import Settings
 from holdfast.server.namespaces.names import Namespace
 
 _parts_of: Callable[[bytes | Raw], dict[str, Raw]] = json.Decoder(dict[str, Raw]).decode

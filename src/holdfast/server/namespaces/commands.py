@@ -7,7 +7,7 @@ from msgspec import Struct
 from holdfast.commands import Command, Counts, Leases, Names, Together
 from holdfast.commands.names import Listable, Verb, Whole
 from holdfast.errors import NotAllowed
-from holdfast.policy_records import Kind
+from holdfast.records.policies import Kind
 from holdfast.server.namespaces.names import LAST_RESERVED, Namespace
 
 C = TypeVar("C", bound=Command[Any])

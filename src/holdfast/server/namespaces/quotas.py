@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import Raw, Struct, json, to_builtins
 
 from holdfast.commands import Change, Read, Together, Write
-from holdfast.policy_records import Kind
 from holdfast.records import Entry
+from holdfast.records.policies import Kind
 from holdfast.server.audit import Act, Actor, recorded
 from holdfast.server.auth.scopes import ANY
 from holdfast.server.freshness import Asked, Hints

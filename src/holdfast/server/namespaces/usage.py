@@ -14,8 +14,8 @@ from msgspec import Raw, Struct
 
 from holdfast.commands import Acquire, Browse, Change, Command, Item, Names, Put, Read, Together, Write
 from holdfast.commands.events import RETAINED, RETAINED_S
-from holdfast.policy_records import Kind, Settings
 from holdfast.records import Entry, Message, State
+from holdfast.records.policies import Kind, Settings
 from holdfast.server.namespaces.commands import inside
 from holdfast.server.namespaces.names import Namespace
 from holdfast.stores import AsyncStore

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from holdfast import __version__
 from holdfast.commands import Count, Names
 from holdfast.errors import HoldfastError
-from holdfast.meters import CONTENT_TYPE
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.auth.callers import caller_of, check
 from holdfast.server.auth.permissions import METRICS
@@ -25,6 +24,7 @@ from holdfast.server.topic_waits import Topics
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import VERSION, About
+from holdfast.telemetry.meters import CONTENT_TYPE
 
 LAST: Final = chr(sys.maxunicode)
 """Sorts behind every other character of a name."""

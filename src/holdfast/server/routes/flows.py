@@ -15,7 +15,6 @@ from holdfast._async.flows.job_status import job_status, job_steps, retry
 from holdfast._async.flows.rating import queues_activity
 from holdfast._async.flows.scheduling import page_of_statuses, put_now, set_paused
 from holdfast._async.flows.working.cancelling import cancel
-from holdfast.log_rates import Activity, LogMemory
 from holdfast.results import Explanation, JobStatus, JobStep
 from holdfast.schedules.definition import ScheduleStatus
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
@@ -27,6 +26,7 @@ from holdfast.server.request_bodies import Bodies
 from holdfast.server.routes.templates import names_of
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.protocol import PREFIX
+from holdfast.views.log_rates import Activity, LogMemory
 
 Names = dict[str, str]
 

@@ -9,7 +9,7 @@ from holdfast.stores.http.connections import CONNECT_S, KEPT, READ_S
 from holdfast.stores.http.replies import Reply
 from holdfast.stores.per_loop import PerLoop
 from holdfast.stores.retrying import Lost
-from holdfast.tracing import trace_fields
+from holdfast.telemetry.tracing import trace_fields
 
 LARGE_BYTES = 2**20
 

@@ -9,7 +9,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.replies import Reply
 from holdfast.stores.retrying import Lost
-from holdfast.tracing import trace_fields
+from holdfast.telemetry.tracing import trace_fields
 
 CONNECT_S = 5.0
 READ_S = 30.0

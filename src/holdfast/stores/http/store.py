@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import json
 from msgspec.structs import replace
 
-from holdfast import forks
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import StoreError
+from holdfast.process import forks
 from holdfast.stores import Guarantees
 from holdfast.stores._sync.networked import execute
 from holdfast.stores.http._sync.waiting import wait

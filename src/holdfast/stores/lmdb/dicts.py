@@ -7,7 +7,7 @@ from struct import Struct as Form
 from msgspec import UNSET, Raw, UnsetType, msgpack
 
 from holdfast.records import NEVER, NO_VALUE, Entry, Lease
-from holdfast.share_records import Share, Shared, ShareOrder
+from holdfast.records.shares import Share, Shared, ShareOrder
 from holdfast.stores.lmdb.layout import NUMBER, items_within, moment_in_key, moment_start, scope, text_key
 from holdfast.stores.lmdb.step import Step
 

@@ -8,8 +8,8 @@ from msgspec import msgpack
 
 from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.transaction import OpenLane, OpenLanes
-from holdfast.policy_records import Lane, LaneOrder
 from holdfast.records import Message
+from holdfast.records.policies import Lane, LaneOrder
 from holdfast.stores.lmdb.layout import LAST, NUMBER, fitted, items_within, moment_in_key, moment_start, scope, scope_in, text_key
 from holdfast.stores.lmdb.names import Names
 from holdfast.stores.lmdb.rows import lane_start

@@ -6,7 +6,7 @@ from itertools import islice
 from msgspec import msgpack
 from msgspec.structs import asdict, replace
 
-from holdfast.policy_records import Kind, Settings
+from holdfast.records.policies import Kind, Settings
 from holdfast.stores.lmdb.layout import items_within, text_key
 from holdfast.stores.lmdb.step import Step
 

@@ -9,9 +9,9 @@ from holdfast.commands import Command, Together, run
 from holdfast.commands.checkpoint import carry_out_checkpoint
 from holdfast.commands.command import by_halves
 from holdfast.commands.transaction import Outdated, Record
-from holdfast.policy_records import Kind, Lane, Settings
 from holdfast.records import Entry, Lease, Message
-from holdfast.share_records import Share, Shared
+from holdfast.records.policies import Kind, Lane, Settings
+from holdfast.records.shares import Share, Shared
 from holdfast.stores.lmdb.browsing import Browsing
 from holdfast.stores.lmdb.copying import Copies
 from holdfast.stores.lmdb.fast import Fast

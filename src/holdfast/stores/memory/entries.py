@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.commands.transaction import Fenced
 from holdfast.records import NO_VALUE, Entry, Lease
-from holdfast.share_records import Share, ShareOrder
+from holdfast.records.shares import Share, ShareOrder
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.undo import Undo
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from heapq import nsmallest
 
 from holdfast.commands.transaction import OpenLane
-from holdfast.policy_records import Lane, LaneOrder
 from holdfast.records import Message
+from holdfast.records.policies import Lane, LaneOrder
 from holdfast.stores.memory.ordered import Ordered
 
 Place = tuple[int, int, int]

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from holdfast.commands.stats import Tally
 from holdfast.commands.transaction import Cursor, Line, OpenLanes
-from holdfast.policy_records import Lane, LaneOrder
 from holdfast.records import UPDATED, Message, Receipt, ReturnTo, State
+from holdfast.records.policies import Lane, LaneOrder
 from holdfast.stores.memory.browsing import first_in, first_page
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from holdfast.commands.hints import ALL
 from holdfast.commands.topics import queue_topic, watch_topic
-from holdfast.policy_records import Settings
 from holdfast.records import NEVER, Message, State
+from holdfast.records.policies import Settings
 from holdfast.stores.memory.lanes import QueueLanes
 from holdfast.stores.memory.schedule import Schedule
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 
-from holdfast.share_records import Share, ShareOrder
+from holdfast.records.shares import Share, ShareOrder
 
 Order = list[tuple[int, str]]
 """Sorted by a moment or a place, with ids."""

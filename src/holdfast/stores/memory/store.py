@@ -3,13 +3,13 @@
 import threading
 from typing import Any, TypeVar, cast
 
-from holdfast import forks
 from holdfast.clock import Clock, SystemClock
 from holdfast.codec import Limits
 from holdfast.commands import Command, Prune, Settle, Together, refusal_errors, run
 from holdfast.commands.checkpoint import carry_out_checkpoint
 from holdfast.commands.command import by_halves
 from holdfast.errors import Closed
+from holdfast.process import forks
 from holdfast.records import Message
 from holdfast.stores import FastQueue, Guarantees, StoreDefaults
 from holdfast.stores.async_face import AsyncFace

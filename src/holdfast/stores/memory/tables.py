@@ -2,8 +2,8 @@
 
 from holdfast.codec import Limits
 from holdfast.commands import Copying
-from holdfast.policy_records import Kind, Settings
 from holdfast.records import Lease, Message
+from holdfast.records.policies import Kind, Settings
 from holdfast.stores.memory.browsing import Browsing
 from holdfast.stores.memory.dicts import Dicts
 from holdfast.stores.memory.log import Answers, Log

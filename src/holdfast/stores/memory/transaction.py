@@ -9,9 +9,9 @@ from holdfast.commands.allowance import Allowance
 from holdfast.commands.hints import ALL, Hints
 from holdfast.commands.topics import watch_topic
 from holdfast.commands.transaction import Draft, Outdated, Record, Stretch
-from holdfast.policy_records import Kind, Lane, Settings
 from holdfast.records import Entry, Lease, Message
-from holdfast.share_records import Share, Shared
+from holdfast.records.policies import Kind, Lane, Settings
+from holdfast.records.shares import Share, Shared
 from holdfast.stores.memory.copying import Copies
 from holdfast.stores.memory.entries import Entries
 from holdfast.stores.memory.messages import Messages

@@ -15,9 +15,9 @@ from holdfast.commands.groups import LANES_COUNTED
 from holdfast.commands.hints import ALL
 from holdfast.commands.putting import KEPT, Item
 from holdfast.commands.stats import HELD_SEEN, PART_SEEN
-from holdfast.policy_records import Policy
 from holdfast.records import HISTORY, NEVER, Message
-from holdfast.share_records import SHARED_HOLDER
+from holdfast.records.policies import Policy
+from holdfast.records.shares import SHARED_HOLDER
 
 SETTINGS: dict[str, str] = {
     "plan_cache_mode": "force_generic_plan",

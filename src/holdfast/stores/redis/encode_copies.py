@@ -6,8 +6,8 @@ from msgspec import Struct, msgpack
 
 from holdfast.commands import BeginImport, Copying, EndImport, Fenced, Fences, Import, Seal, Survey, Surveyed
 from holdfast.commands.surveying import SHOWN
-from holdfast.policy_records import Settings
 from holdfast.records import Entry, Message
+from holdfast.records.policies import Settings
 from holdfast.stores.redis.plans import Fields, Plan, Plans, given, stated_fields
 from holdfast.stores.redis.records import KeptLease, KeptMessage
 

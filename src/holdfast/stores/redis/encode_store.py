@@ -7,9 +7,9 @@ from msgspec import UNSET, Raw, Struct, convert, json, msgpack
 
 from holdfast.commands import Changes, Clear, Configure, Grouped, Groups, Named, Names, Page, Prune
 from holdfast.commands.configuring import OF_GROUPS, POLICIES
-from holdfast.policy_records import NO_SETTINGS, Lane, OwnSettings, Policy, Settings
 from holdfast.rates import Rate
 from holdfast.records import Event, moment_in
+from holdfast.records.policies import NO_SETTINGS, Lane, OwnSettings, Policy, Settings
 from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, given, listed_from
 
 FACTS = (

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, msgpack
 
 from holdfast.commands import Command, Together
 from holdfast.commands.names import Listable, Verb, Whole
-from holdfast.policy_records import Kind
+from holdfast.records.policies import Kind
 from holdfast.stores.redis import encode_copies, encode_dicts, encode_queues, encode_store
 from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, key_of
 

@@ -20,9 +20,9 @@ from holdfast.commands.groups import LANES_COUNTED
 from holdfast.commands.hints import ALL
 from holdfast.commands.shares import HOLDERS, LINE, SWEPT
 from holdfast.commands.stats import HELD_SEEN
-from holdfast.policy_records import BACKOFF_DOUBLINGS, KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, TOLD_GROUP
 from holdfast.records import HISTORY, NEVER, UPDATED
-from holdfast.share_records import SHARED_HOLDER
+from holdfast.records.policies import BACKOFF_DOUBLINGS, KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, TOLD_GROUP
+from holdfast.records.shares import SHARED_HOLDER
 
 CONSTANTS: Final[dict[str, int | str]] = {
     "ALL": ALL,

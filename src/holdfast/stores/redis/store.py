@@ -2,10 +2,10 @@
 
 from typing import Any, TypeVar
 
-from holdfast import forks
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command, refusal_errors
+from holdfast.process import forks
 from holdfast.stores import Guarantees
 from holdfast.stores._sync.networked import execute
 from holdfast.stores.networked import ConnectedRenewer, NetworkedStore

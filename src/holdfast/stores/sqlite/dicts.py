@@ -11,7 +11,7 @@ from msgspec.structs import astuple
 from holdfast.codec.keys import KEY_BYTES
 from holdfast.commands.transaction import Fenced
 from holdfast.records import NO_VALUE, Entry, Lease
-from holdfast.share_records import Share, Shared, ShareOrder
+from holdfast.records.shares import Share, Shared, ShareOrder
 from holdfast.stores.sqlite.queues import as_json
 from holdfast.stores.sqlite.reading import apart
 from holdfast.stores.sqlite.rows import bindable

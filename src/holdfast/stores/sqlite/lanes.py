@@ -8,8 +8,8 @@ from msgspec import Raw, json
 
 from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.transaction import OpenLane, OpenLanes
-from holdfast.policy_records import NO_SETTINGS, Lane, LaneOrder, OwnSettings, Policy, Settings
 from holdfast.records import NO_VALUE, Message
+from holdfast.records.policies import NO_SETTINGS, Lane, LaneOrder, OwnSettings, Policy, Settings
 from holdfast.stores.sqlite.reading import Reading
 from holdfast.stores.sqlite.rows import NUMBER, READ, read_message
 from holdfast.stores.sqlite.statements import SQL

@@ -8,8 +8,8 @@ from msgspec import Raw, json
 
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.transaction import Cursor, Line
-from holdfast.policy_records import Settings
 from holdfast.records import NEVER, Message, Receipt, ReturnTo, State
+from holdfast.records.policies import Settings
 from holdfast.stores.files.extra import EXTRA
 from holdfast.stores.sqlite.counts import LEASED, READY, TOP, Counts
 from holdfast.stores.sqlite.lanes import Lanes, read_settings
@@ -56,7 +56,7 @@ class Messages(Lanes, Counts):
         return [self._bare(row) for row in self.sql.execute(SQL["keyed"], {"queue": queue, "keys": as_json(set(keys))})]
 
     def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
-        # A claim that was tried natively has asked before.
+        # A claim that was tried the fast way has asked before.
         rows, self.heads_seen = self.heads_seen, None
         if rows is None:
             rows = [] if queue in self.laned else self.head_rows(queue, limit)

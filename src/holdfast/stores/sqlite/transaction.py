@@ -15,9 +15,9 @@ from holdfast.commands.command import by_halves
 from holdfast.commands.hints import Hints
 from holdfast.commands.request import NOBODY, current
 from holdfast.commands.transaction import Outdated, Record
-from holdfast.policy_records import Kind, Lane, Settings
 from holdfast.records import Entry, Lease, Message, Receipt
-from holdfast.share_records import Share, Shared
+from holdfast.records.policies import Kind, Lane, Settings
+from holdfast.records.shares import Share, Shared
 from holdfast.stores.sqlite.copying import Copies
 from holdfast.stores.sqlite.counts import fold
 from holdfast.stores.sqlite.dicts import Entries, read_entry, write_entry, write_lease, write_shared

@@ -5,7 +5,6 @@ from numbers import Real
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NoReturn, Self, TypeVar
 
-from holdfast import forks
 from holdfast._async.flows.browsing import give_back, pages
 from holdfast._async.flows.claiming import claim
 from holdfast._async.flows.closing import AsyncClosable
@@ -18,6 +17,7 @@ from holdfast.commands.settling import Held as WasHeld
 from holdfast.errors import Closed, KeyInFlight
 from holdfast.holding.hold import this_process
 from holdfast.ids import new_id
+from holdfast.process import forks
 from holdfast.records import NEVER, Message, Receipt, ReturnTo, seconds_in
 from holdfast.surfaces.leasedkeyq.errors import (
     InvalidLeaseError,

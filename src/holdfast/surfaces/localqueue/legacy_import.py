@@ -14,16 +14,16 @@ from holdfast.client import ControlPlaneClient
 from holdfast.clock import wall_us
 from holdfast.codec import JSON, encode_key
 from holdfast.commands.surveying import Surveyed
-from holdfast.copy_pages import PAGE, Page, Place, in_portions
 from holdfast.errors import Refused, StoreCorrupted
-from holdfast.policy_records import Settings
 from holdfast.records import HISTORY, Ending, Entry, Message, State
+from holdfast.records.policies import Settings
 from holdfast.surfaces.localqueue.attempts.stores import RetryRecord, URLAttemptStore
 from holdfast.surfaces.localqueue.engine_backend import WORKERS
 from holdfast.surfaces.localqueue.idempotency import IdempotencyRecord, URLIdempotencyStore
 from holdfast.surfaces.localqueue.legacy_files import LegacyContent, read_legacy
 from holdfast.surfaces.localqueue.record_location import age_line, fitting, microseconds
 from holdfast.surfaces.localqueue.results import URLResultStore
+from holdfast.views.copy_pages import PAGE, Page, Place, in_portions
 
 R = TypeVar("R", Message, Entry)
 

@@ -10,8 +10,8 @@ from msgspec import DecodeError, json
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON
 from holdfast.commands import Stats
-from holdfast.presentation import key_of
 from holdfast.records import ERROR_CHARACTERS, NEVER, Ending, Message
+from holdfast.views.messages import key_of
 
 Error = BaseException | str | dict[str, Any] | None
 """An error, its text, or what is known of it already."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from holdfast import forks
 from holdfast._async.flows.browsing import move_all, pages
 from holdfast._async.flows.claiming import claim_now
 from holdfast.client import ControlPlaneClient
@@ -15,6 +14,7 @@ from holdfast.codec import check_duration, check_name
 from holdfast.commands import Claim, Clear, Item, Move, Put, Settle
 from holdfast.commands.argument_checks import check_budget
 from holdfast.ids import new_id
+from holdfast.process import forks
 from holdfast.records import Message
 from holdfast.surfaces.opening import client_of, is_by_reference
 from holdfast.surfaces.sssn.claims import Claims

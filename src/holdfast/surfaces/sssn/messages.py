@@ -7,8 +7,8 @@ from msgspec import Raw, Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from holdfast.codec import JSON
-from holdfast.presentation import metadata_of
 from holdfast.records import Message
+from holdfast.views.messages import metadata_of
 
 
 class Visibility(StrEnum):

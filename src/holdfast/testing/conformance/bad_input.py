@@ -32,8 +32,8 @@ from holdfast.commands import (
     Together,
     Write,
 )
-from holdfast.policy_records import Settings
 from holdfast.records import Message, Receipt
+from holdfast.records.policies import Settings
 from holdfast.stores import Store
 from holdfast.testing.conformance.asking import JOBS, item, raw
 from holdfast.testing.conformance.factory import Conformance

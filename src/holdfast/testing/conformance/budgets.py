@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from holdfast.codec.metadata import read_metadata
 from holdfast.commands import BeginImport, Browse, Claim, EndImport, Import, Settle, Survey
-from holdfast.policy_records import Settings
 from holdfast.records import Message
+from holdfast.records.policies import Settings
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import (

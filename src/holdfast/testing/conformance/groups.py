@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.commands import Browse, Claim, Clear, Configure, Count, Filter, Groups, Settle, Together
 from holdfast.errors import Refused
-from holdfast.policy_records import Lane
+from holdfast.records.policies import Lane
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import JOBS, browse, claim, claim_one, drain, ids, last_event, move, put, see, settle, stats

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from holdfast.commands import Claim, Groups, Names, Settle
-from holdfast.policy_records import Settings
 from holdfast.rates import Rate
+from holdfast.records.policies import Settings
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import JOBS, browse, claim, claim_one, drain, ids, move, put, settle

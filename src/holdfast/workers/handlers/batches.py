@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin
 from msgspec import Struct
 
 from holdfast.codec.fields import Seconds, Whole, check_fields
-from holdfast.tracing import is_traced, working_on
+from holdfast.telemetry.tracing import is_traced, working_on
 from holdfast.wording import counted
 from holdfast.workers.handlers.arguments import Arguments, TaskHandler, hints_of
 from holdfast.workers.handlers.handler import Performance

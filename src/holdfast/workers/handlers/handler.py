@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.codec import JSON, Codec, Limits
 from holdfast.records import Message
 from holdfast.results import MISSING
-from holdfast.tracing import is_traced, working_on
+from holdfast.telemetry.tracing import is_traced, working_on
 from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.handlers.jobs import JobContext, running
 from holdfast.workers.handlers.judgement import Judge, judged

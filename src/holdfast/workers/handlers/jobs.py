@@ -14,10 +14,10 @@ from holdfast.arguments.put_options import PutOptions, make_item
 from holdfast.codec import JSON, Codec, encode_key
 from holdfast.commands import Change, Item, Put, Together, Write
 from holdfast.errors import ClaimLost, HoldfastError, JobCancelled, TimeLimitExceeded, WorkerStopping
-from holdfast.presentation import MessageView
 from holdfast.records import Message
 from holdfast.steps import Handle
 from holdfast.stores.caller_transaction import Connection
+from holdfast.views.messages import MessageView
 from holdfast.workers.flows.nodes import OnFailure
 from holdfast.workers.handlers.outcomes import How, Outcome
 from holdfast.workers.steps._sync.flows import FlowRun

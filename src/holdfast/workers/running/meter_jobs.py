@@ -1,7 +1,7 @@
 """What the meters of a worker count of its jobs."""
 
-from holdfast.meters import JOB_SECONDS, JOBS, WAIT_SECONDS
 from holdfast.records import seconds_in
+from holdfast.telemetry.meters import JOB_SECONDS, JOBS, WAIT_SECONDS
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.running.runs import Run
 

@@ -8,8 +8,8 @@ from typing import Any
 from holdfast.commands import Claimed
 from holdfast.holding.hold import Hold, lease_of
 from holdfast.holding.keepalive import Keepalive
-from holdfast.policy_records import Policy
 from holdfast.records import Message, Receipt
+from holdfast.records.policies import Policy
 from holdfast.workers.handlers.jobs import StopReason
 from holdfast.workers.handlers.outcomes import LOST, RELEASED, Outcome
 from holdfast.workers.orders import Orders

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from holdfast.holding.hold import Hold
-from holdfast.meters import IN_FLIGHT
 from holdfast.records import Message, Receipt
+from holdfast.telemetry.meters import IN_FLIGHT
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.running.wakeup import Bell

@@ -3,7 +3,7 @@
 import logging
 import math
 
-from holdfast.meters import OUTAGES
+from holdfast.telemetry.meters import OUTAGES
 from holdfast.wording import counted
 from holdfast.workers.handlers.outcomes import shown
 from holdfast.workers.orders import Orders

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from math import inf
 
 from holdfast.clock import MovableClock
-from holdfast.meters import IN_FLIGHT
 from holdfast.stores.waiting.waiters import LONGEST_NAP_S
+from holdfast.telemetry.meters import IN_FLIGHT
 from holdfast.workers.running.runs import Run
 
 Tell = Callable[[Run], object]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Names, Read, Write
 from holdfast.errors import NotAllowed
-from holdfast.policy_records import Policy
+from holdfast.records.policies import Policy
 from holdfast.stores import AsyncStore
 from holdfast.workers.handlers.definitions import name_of
 from holdfast.workers.orders import Orders

@@ -17,7 +17,7 @@ from holdfast.commands.topics import queue_topic
 from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
 from holdfast.stores.sqlite.counts import LEASED, ONE_LEASED, ONE_READY
 from holdfast.stores.sqlite.fast.lanes import Settled, claim_from_lanes, follow_settled, put_in_lanes, settled_as, told_settled
-from holdfast.stores.sqlite.fast.native import NativeTransaction
+from holdfast.stores.sqlite.fast.sql_transaction import SqlTransaction
 from holdfast.stores.sqlite.lanes import decode_policy
 from holdfast.stores.sqlite.queues import HAS_OVERDUE, HEAD_VALUE, IS_ODD, MAXSIZE, PAUSED, POLICY, as_json
 from holdfast.stores.sqlite.rows import bindable, is_large
@@ -35,7 +35,7 @@ _is_item = uses_only(
 )
 
 
-def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Held | list[Any] | None:
+def answer(tx: SqlTransaction, command: Command[Any]) -> Puts | Claimed | Held | list[Any] | None:
     """The command's answer, if it is one of the commonest in its simple form."""
     if type(command) is Put:
         if command.queue not in tx.laned and command.plain():
@@ -48,7 +48,7 @@ def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Hel
     return _claim(tx, command) if type(command) is Claim and command.plain() else None
 
 
-def _put(tx: NativeTransaction, command: Put) -> Puts | None:
+def _put(tx: SqlTransaction, command: Put) -> Puts | None:
     """Messages without keys, of ordinary size, into a queue that exists and has no bounds."""
     items, queue = command.items, command.queue
     ids = [item.id for item in items]
@@ -61,14 +61,14 @@ def _put(tx: NativeTransaction, command: Put) -> Puts | None:
     return Puts(ids, [True] * len(ids))
 
 
-def _put_one(tx: NativeTransaction, queue: str, item: Item) -> bool:
+def _put_one(tx: SqlTransaction, queue: str, item: Item) -> bool:
     if is_large(item.value) or not _is_item(item):
         return False
     done = tx.sql.execute(SQL["put"], _row(tx, queue, item))
     return bool(done.rowcount == 1)
 
 
-def put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set[str]) -> bool:
+def put_many(tx: SqlTransaction, queue: str, items: Sequence[Item], ids: set[str]) -> bool:
     """Put the messages, if a queue without bounds is there for them, no id is taken, and they have no keys and are of ordinary size."""
     if not items or len(ids) != len(items) or any(is_large(item.value) or not _is_item(item) for item in items):
         return False
@@ -84,7 +84,7 @@ def put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set[
     return True
 
 
-def _put_each(tx: NativeTransaction, queue: str, items: Sequence[Item]) -> None:
+def _put_each(tx: SqlTransaction, queue: str, items: Sequence[Item]) -> None:
     values, places = bytearray(), list[tuple[str, int, int, int]]()
     for item in items:
         begin = len(values)
@@ -93,7 +93,7 @@ def _put_each(tx: NativeTransaction, queue: str, items: Sequence[Item]) -> None:
     tx.sql.execute(SQL["put_each"], (queue, tx.now, values, as_json(places)))
 
 
-def _row(tx: NativeTransaction, queue: str, item: Item) -> tuple[object, ...]:
+def _row(tx: SqlTransaction, queue: str, item: Item) -> tuple[object, ...]:
     position = tx.now
     if item.delay_s:
         position += moment_in(item.delay_s)
@@ -115,7 +115,7 @@ def _row(tx: NativeTransaction, queue: str, item: Item) -> tuple[object, ...]:
     )
 
 
-def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
+def _claim(tx: SqlTransaction, command: Claim) -> Claimed | None:
     """As many messages as asked for, of one priority, while no lease has ended."""
     queue, now = command.queue, tx.now
     if queue in tx.laned:
@@ -159,7 +159,7 @@ def has_odd(rows: list[tuple[Any, ...]]) -> bool:
     return bool(rows[0][IS_ODD]) if len(rows) == 1 else any(row[IS_ODD] for row in rows)
 
 
-def _settle(tx: NativeTransaction, command: Settle) -> Held | None:
+def _settle(tx: SqlTransaction, command: Settle) -> Held | None:
     """Claims of one queue that are done; several only if each may be lost for itself."""
     receipts = command.receipts
     if len(receipts) == 1:
@@ -171,7 +171,7 @@ def _settle(tx: NativeTransaction, command: Settle) -> Held | None:
     return _tell_settled(tx, queue, receipts, gone) if gone else None
 
 
-def settle_many(tx: NativeTransaction, queue: str, claims: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Settled]:
+def settle_many(tx: SqlTransaction, queue: str, claims: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Settled]:
     """Remove what these claims, by id and token, still hold; return which of them did. Their lanes have to follow yet."""
     rows = tx.sql.execute(SQL["settle"], (as_json(claims), queue, tx.now)).fetchall()
     tx.shift(queue, LEASED, -len(rows))
@@ -181,7 +181,7 @@ def settle_many(tx: NativeTransaction, queue: str, claims: Sequence[tuple[str, i
     return {(row[1], row[2]): settled_as(*row[3:]) for row in rows}
 
 
-def _settle_one(tx: NativeTransaction, receipt: Receipt) -> Held | None:
+def _settle_one(tx: SqlTransaction, receipt: Receipt) -> Held | None:
     queue, message_id = receipt.queue, receipt.id
     claim = (queue, message_id, receipt.token, tx.now)
     if queue not in tx.laned and tx.sql.execute(SQL["settle_plain"], claim).rowcount == 1:
@@ -198,7 +198,7 @@ def _settle_one(tx: NativeTransaction, receipt: Receipt) -> Held | None:
     return Held([True])
 
 
-def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt], gone: dict[tuple[str, int], Settled]) -> Held:
+def _tell_settled(tx: SqlTransaction, queue: str, receipts: Sequence[Receipt], gone: dict[tuple[str, int], Settled]) -> Held:
     claims = [(receipt.id, receipt.token) for receipt in receipts]
     done = [claim for claim in claims if claim in gone]
     tx.tell(queue_topic(queue), "settled", told_settled([message_id for message_id, _ in done], [gone[claim] for claim in done]))

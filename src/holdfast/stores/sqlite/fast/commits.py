@@ -16,7 +16,7 @@ from holdfast.stores.group_commit import Job
 from holdfast.stores.sqlite.counts import LEASED, READY
 from holdfast.stores.sqlite.fast.commands import has_odd, is_plain, is_plain_line, leased, put_many, settle_many
 from holdfast.stores.sqlite.fast.lanes import follow_settled, told_settled
-from holdfast.stores.sqlite.fast.native import NativeTransaction
+from holdfast.stores.sqlite.fast.sql_transaction import SqlTransaction
 from holdfast.stores.sqlite.rows import is_large
 from holdfast.stores.sqlite.statements import SQL
 
@@ -24,7 +24,7 @@ SHORTEST_S: Final = 0.001
 """A lease that is shorter may end before the next claim of its commit, which would have to look after it."""
 
 
-class SharedTransaction(NativeTransaction, Protocol):
+class SharedTransaction(SqlTransaction, Protocol):
     """A transaction that looks up and keeps the answers to several commands at once."""
 
     def recalled(self, command_ids: Sequence[str]) -> set[str]: ...

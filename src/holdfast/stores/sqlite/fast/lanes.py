@@ -16,10 +16,10 @@ from holdfast.commands.one_each import claim_one_each
 from holdfast.commands.plain import uses_only
 from holdfast.commands.putting import KEPT
 from holdfast.commands.topics import queue_topic
-from holdfast.policy_records import SLOT_OF_GROUP, TOLD_GROUP, Lane, Policy
+from holdfast.records.policies import SLOT_OF_GROUP, TOLD_GROUP, Lane, Policy
 from holdfast.stores.files.extra import EXTRA
 from holdfast.stores.sqlite.counts import ONE_READY
-from holdfast.stores.sqlite.fast.native import NativeTransaction
+from holdfast.stores.sqlite.fast.sql_transaction import SqlTransaction
 from holdfast.stores.sqlite.lanes import decode_policy, read_lane
 from holdfast.stores.sqlite.rows import bindable, group_in, is_large
 from holdfast.stores.sqlite.statements import SQL
@@ -35,7 +35,7 @@ FIRST_AT, LANE_IN_LINE = 1, 2
 _is_item: Callable[[Item], bool] = uses_only(Item, "id", "value", "if_ready", "if_leased", *(name for name in KEPT if name != "key"))
 
 
-def put_in_lanes(tx: NativeTransaction, command: Put) -> Puts | None:
+def put_in_lanes(tx: SqlTransaction, command: Put) -> Puts | None:
     """Messages without keys that are due, of ordinary size, into a queue that has groups and no bounds."""
     items, queue = command.items, command.queue
     if any(is_large(item.value) or not _is_item(item) for item in items):
@@ -54,7 +54,7 @@ def put_in_lanes(tx: NativeTransaction, command: Put) -> Puts | None:
     return None if policy is None else _put(tx, queue, items, policy, lanes)
 
 
-def _put(tx: NativeTransaction, queue: str, items: Sequence[Item], policy: Policy, lanes: Mapping[str, Lane | None]) -> Puts:
+def _put(tx: SqlTransaction, queue: str, items: Sequence[Item], policy: Policy, lanes: Mapping[str, Lane | None]) -> Puts:
     rows = [_row(tx.now, queue, item, policy) for item in items]
     if len(rows) == 1:
         tx.sql.execute(SQL["put"], rows[0])
@@ -78,7 +78,7 @@ def _row(now: int, queue: str, item: Item, policy: Policy) -> tuple[object, ...]
     )
 
 
-def _let_in(tx: NativeTransaction, policy: Policy, lane: Lane, count: int, token: int) -> None:
+def _let_in(tx: SqlTransaction, policy: Policy, lane: Lane, count: int, token: int) -> None:
     """Let a lane follow messages that came into line."""
     if lane.open:
         tx.hints.wake(queue_topic(lane.queue), count)
@@ -90,7 +90,7 @@ def _let_in(tx: NativeTransaction, policy: Policy, lane: Lane, count: int, token
         announce_lane(tx, lane, after, count)
 
 
-def claim_from_lanes(tx: NativeTransaction, command: Claim) -> Claimed | None:
+def claim_from_lanes(tx: SqlTransaction, command: Claim) -> Claimed | None:
     """One message of each of the first open lanes, while nothing is overdue."""
     policy, opened = tx.look_at_lanes(command.queue, command.limit)
     if policy is not None and policy.groups is not None and not opened.is_overdue:
@@ -118,7 +118,7 @@ def told_settled(ids: Sequence[str], settled: Sequence[Settled]) -> Mapping[str,
     return told(ids, [one.key for one in settled], {"groups": groups, **DONE} if has_groups else DONE)
 
 
-def follow_settled(tx: NativeTransaction, queue: str, settled: Collection[Settled]) -> None:
+def follow_settled(tx: SqlTransaction, queue: str, settled: Collection[Settled]) -> None:
     """Do what the ends of these claims ask for."""
     keys = [one.key for one in settled if one.key is not None]
     if keys:
@@ -128,7 +128,7 @@ def follow_settled(tx: NativeTransaction, queue: str, settled: Collection[Settle
         _end_claims(tx, queue, ended)
 
 
-def _end_claims(tx: NativeTransaction, queue: str, ended: Mapping[str, int]) -> None:
+def _end_claims(tx: SqlTransaction, queue: str, ended: Mapping[str, int]) -> None:
     """Let lanes follow claims under their limits that ended."""
     changes = []
     for lane, count in ended.items():
@@ -143,7 +143,7 @@ def _end_claims(tx: NativeTransaction, queue: str, ended: Mapping[str, int]) -> 
         announce_lane(tx, before, after, 0)
 
 
-def _change_lanes(tx: NativeTransaction, changes: Sequence[tuple[Lane, Lane]]) -> None:
+def _change_lanes(tx: SqlTransaction, changes: Sequence[tuple[Lane, Lane]]) -> None:
     """Save lanes that are known as they were: in most, only a count changed."""
     saved, counted = list[Lane](), list[tuple[object, ...]]()
     for before, lane in changes:

@@ -7,8 +7,8 @@ from typing import Any
 
 from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.together import AsyncTogether
-from holdfast.blocking_calls import async_call
 from holdfast.errors import ClaimLost
+from holdfast.process.blocking_calls import async_call
 from holdfast.surfaces.localqueue.engine_backend import EngineBackend
 from holdfast.surfaces.localqueue.foreign_backend import ForeignBackend
 from holdfast.surfaces.localqueue.messages import QueueMessage, claimed, wall_offset_us

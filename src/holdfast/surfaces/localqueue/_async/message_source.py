@@ -17,11 +17,11 @@ from holdfast._async.flows.polling import poll
 from holdfast._async.handles.claimed import AsyncQueueClaimContext
 from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.mapping import AsyncDict
-from holdfast.blocking_calls import async_call, async_sleep
 from holdfast.clock import wall_s
 from holdfast.codec import JSON
 from holdfast.commands import Browse
 from holdfast.holding.hold import Hold, monotonic_s
+from holdfast.process.blocking_calls import async_call, async_sleep
 from holdfast.records import Message
 from holdfast.surfaces.localqueue._async.delivery import AsyncClaimedDelivery, AsyncDelivery, AsyncLooseDelivery
 from holdfast.surfaces.localqueue.engine_backend import POLL_S, WORKERS, Claimer, EngineBackend, claimer

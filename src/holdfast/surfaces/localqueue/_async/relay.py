@@ -6,13 +6,13 @@ from typing import Any
 from holdfast._async.flows.browsing import pages
 from holdfast._async.flows.relaying import Relayed, relay
 from holdfast._async.handles.together import AsyncTogether
-from holdfast.presentation import key_of
 from holdfast.records import Message
 from holdfast.surfaces.localqueue._async.commit import keep, leave_to_relay, relay_queue
 from holdfast.surfaces.localqueue._async.records import delete, load, save
 from holdfast.surfaces.localqueue.messages import error_of
 from holdfast.surfaces.localqueue.persistent_queue import PersistentQueue
 from holdfast.surfaces.localqueue.results import ResultStore
+from holdfast.views.messages import key_of
 
 Hand = Callable[[dict[str, Any]], Awaitable[None]]
 

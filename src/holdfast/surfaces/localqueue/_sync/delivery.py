@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.together import Together
-from holdfast.blocking_calls import call
 from holdfast.errors import ClaimLost
+from holdfast.process.blocking_calls import call
 from holdfast.surfaces.localqueue.engine_backend import EngineBackend
 from holdfast.surfaces.localqueue.foreign_backend import ForeignBackend
 from holdfast.surfaces.localqueue.messages import QueueMessage, claimed, wall_offset_us

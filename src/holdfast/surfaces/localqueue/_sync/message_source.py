@@ -18,11 +18,11 @@ from holdfast._sync.flows.polling import poll
 from holdfast._sync.handles.claimed import QueueClaimContext
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.mapping import Dict
-from holdfast.blocking_calls import call, sleep
 from holdfast.clock import wall_s
 from holdfast.codec import JSON
 from holdfast.commands import Browse
 from holdfast.holding.hold import Hold, monotonic_s
+from holdfast.process.blocking_calls import call, sleep
 from holdfast.records import Message
 from holdfast.surfaces.localqueue._sync.delivery import ClaimedDelivery, Delivery, LooseDelivery
 from holdfast.surfaces.localqueue.engine_backend import POLL_S, WORKERS, Claimer, EngineBackend, claimer

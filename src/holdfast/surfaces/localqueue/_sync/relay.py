@@ -7,13 +7,13 @@ from typing import Any
 from holdfast._sync.flows.browsing import pages
 from holdfast._sync.flows.relaying import Relayed, relay
 from holdfast._sync.handles.together import Together
-from holdfast.presentation import key_of
 from holdfast.records import Message
 from holdfast.surfaces.localqueue._sync.commit import keep, leave_to_relay, relay_queue
 from holdfast.surfaces.localqueue._sync.records import delete, load, save
 from holdfast.surfaces.localqueue.messages import error_of
 from holdfast.surfaces.localqueue.persistent_queue import PersistentQueue
 from holdfast.surfaces.localqueue.results import ResultStore
+from holdfast.views.messages import key_of
 
 Hand = Callable[[dict[str, Any]], None]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from holdfast.callbacks import call_each_once
 from holdfast.errors import Closed
+from holdfast.process.callbacks import call_each_once
 
 if TYPE_CHECKING:
     from holdfast.codec.limits import Limits

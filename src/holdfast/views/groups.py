@@ -2,7 +2,7 @@
 
 from holdfast.commands.groups import Grouped
 from holdfast.commands.lanes import limit_of, rate_of
-from holdfast.policy_records import Lane, Policy, Settings
+from holdfast.records.policies import Lane, Policy, Settings
 from holdfast.results import GroupInfo, wall_time
 
 NO_POLICY = Policy()

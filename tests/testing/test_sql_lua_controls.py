@@ -11,7 +11,7 @@ from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url
 from tests.testing import broken_lua, broken_sql
 from tests.testing.controls import run
-from tests.testing.native_mutants import LUA, SQL
+from tests.testing.sql_lua_mutants import LUA, SQL
 from tests.testing.text_mutant import TextMutant
 
 ROLE = " broken"

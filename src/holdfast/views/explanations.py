@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from holdfast.commands import Browsed
 from holdfast.commands.lanes import free_at, limit_of, rate_of
-from holdfast.group_views import NO_POLICY
-from holdfast.policy_records import Lane, Policy, Settings
-from holdfast.presentation import key_of
 from holdfast.records import Message
+from holdfast.records.policies import Lane, Policy, Settings
 from holdfast.results import Explanation, wall_time
+from holdfast.views.groups import NO_POLICY
+from holdfast.views.messages import key_of
 from holdfast.wording import counted
 
 AHEAD_MOST = 100

@@ -5,11 +5,11 @@ from typing import Any, Protocol
 
 from holdfast.commands.checkpoint import Renewing
 from holdfast.commands.transaction import OpenLanes
-from holdfast.policy_records import Policy
 from holdfast.records import Message, ReturnTo
+from holdfast.records.policies import Policy
 
 
-class NativeTransaction(Renewing, Protocol):
+class SqlTransaction(Renewing, Protocol):
     """A transaction that also takes SQL."""
 
     sql: Any

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from holdfast.commands import Copying, Fenced
 from holdfast.commands.transaction import Cursor
-from holdfast.policy_records import Lane, Settings
 from holdfast.records import Entry, Message, State
+from holdfast.records.policies import Lane, Settings
 
 PAGE = 500
 PAGE_BYTES = 4 * 2**20

@@ -1,0 +1,1 @@
+"""Forks, blocking calls, and what threads of one process open and call once."""

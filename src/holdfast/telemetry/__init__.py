@@ -1,0 +1,1 @@
+"""Meters and traces, where OpenTelemetry is installed."""

@@ -1,0 +1,1 @@
+"""Views: what a call returns, made from records and answers of commands."""
