@@ -2,7 +2,6 @@
 
 import os
 import platform
-import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from holdfast.codec.call_fields import RENEW_INTERVAL_S
 from holdfast.commands import LeaseName
 from holdfast.errors import ClaimLost, LeaseLost
 from holdfast.process.callbacks import call_each_once
+from holdfast.process.frames import frames_of_threads
 from holdfast.records import NEVER, Message, Receipt, seconds_in
 
 MARGIN = 0.1
@@ -220,7 +220,7 @@ def trusted_until(started: float, lease_s: float | None) -> float:
 
 def stack_of(thread_id: int) -> str:
     """Where a thread is at this moment."""
-    frame = sys._current_frames().get(thread_id)  # noqa: SLF001 - there is no other way to ask
+    frame = frames_of_threads().get(thread_id)
     return "".join(traceback.format_stack(frame)) if frame is not None else "(its thread has ended)"
 
 

@@ -1,11 +1,12 @@
 """Doing several things at once, and knowing when the others are asleep."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from holdfast.process.frames import frames_of_threads
 
 R = TypeVar("R")
 
@@ -53,7 +54,7 @@ def all_asleep(*doings: Doing[R]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while still < 10 and time.monotonic() < deadline:
         time.sleep(0.002)  # To look, not to make something happen.
-        frames = sys._current_frames()  # noqa: SLF001 - the one way to see from outside where a thread stands
+        frames = frames_of_threads()
         now: list[object] = [(id(frame := frames.get(doing.thread.ident or 0)), frame and frame.f_lasti) for doing in doings]
         still = still + 1 if now == before and not any(_is_about_to_run(doing.thread) for doing in doings) else 0
         before = now
