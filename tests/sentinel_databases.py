@@ -41,14 +41,16 @@ def postgres_connections(url: str) -> Iterator[Callable[[], Any]]:
 
 @contextmanager
 def closing_all(make: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
-    """Close what was made."""
+    """Close what was made, once no heartbeat can be using it: SQLite crashes if a connection is closed under a thread."""
     made: list[Any] = []
+    before = set(threading.enumerate())
 
     def connected() -> Any:
         made.append(make())
         return made[-1]
 
     yield connected
+    until(lambda: not any(thread.name == "holdfast-keepalive" for thread in set(threading.enumerate()) - before))
     for connection in made:
         connection.close()
 
