@@ -41,17 +41,16 @@ def postgres_connections(url: str) -> Iterator[Callable[[], Any]]:
 
 @contextmanager
 def closing_all(make: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
-    """Close what was made, once no heartbeat can be using it: SQLite crashes if a connection is closed under a thread."""
-    made: list[Any] = []
-    before = set(threading.enumerate())
+    """Close what was made here; what a heartbeat made, once it has ended: SQLite crashes if a connection is closed under a thread."""
+    made: list[tuple[Any, threading.Thread]] = []
 
     def connected() -> Any:
-        made.append(make())
-        return made[-1]
+        made.append((make(), threading.current_thread()))
+        return made[-1][0]
 
     yield connected
-    until(lambda: not any(thread.name == "holdfast-keepalive" for thread in set(threading.enumerate()) - before))
-    for connection in made:
+    for connection, maker in made:
+        until(lambda maker=maker: maker.name != "holdfast-keepalive" or not maker.is_alive())  # type: ignore[misc]
         connection.close()
 
 
