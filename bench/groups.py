@@ -44,8 +44,14 @@ MODES: dict[str, dict[str, object]] = {
 }
 
 PRICES: dict[str, dict[str, Wanted]] = {
-    "memory": {"fair": at_most(100, "ours"), "limited": at_most(120, "ours"), "strict": at_most(120, "ours")},
-    "lmdb": {"fair": at_most(2.0), "limited": at_most(2.3), "strict": at_most(2.3)},
+    "memory": {
+        "fair": at_most(100, "ours"),
+        "limited": at_most(120, "ours"),
+        "strict": at_most(120, "ours"),
+        "put": at_most(30, "ours"),
+        IN_BATCHES: at_most(20, "ours"),
+    },
+    "lmdb": {"fair": at_most(2.0), "limited": at_most(2.3), "strict": at_most(2.3), "put": at_most(2.2), IN_BATCHES: at_most(2.6)},
     "sqlite": {"fair": at_most(1.6), "limited": at_most(1.8), "strict": at_most(1.8), "put": at_most(1.5), IN_BATCHES: at_most(2.3)},
     "postgres": {"fair": at_most(1.5), "limited": at_most(1.7), "strict": at_most(1.7), "put": at_most(1.3), IN_BATCHES: at_most(2.3)},
     "redis": {"fair": at_most(1.6), "limited": at_most(1.8), "strict": at_most(1.8), "put": at_most(1.3), IN_BATCHES: at_most(2.3)},
