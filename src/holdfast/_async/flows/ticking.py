@@ -129,24 +129,23 @@ class AsyncTicker:
         ]
         return max(0.0, (min(moments) - now) / SECOND) if moments else None
 
-    async def _look(self, stored: Stored, now: int) -> int | None:
-        """Put what is due of one schedule; return when to look at it again."""
+    async def _look(self, stored: Stored, now: int) -> None:
+        """Put what is due of one schedule, and note when to look at it again."""
         entry = stored.entry
         if entry.is_orphan(now):
             self._next.pop(stored.name, None)
             if now - (entry.seen_at or 0) > REMOVED_US:
                 await remove(self._store, stored)
-            return None
+            return
         look = self._next.get(stored.name, NEVER_LOOKED)
         if look.revision == stored.revision and entry.last <= now and (look.at is None or look.at > now):
-            return look.at
+            return
         found = due(entry, now)
         if found is not None:
             look = await self._put(stored, found, now)
         else:
             look = Look(stored.revision, None if entry.paused is not None else entry.next_run(max(entry.last, 0)), is_run=True)
         self._next[stored.name] = look
-        return look.at
 
     async def _put(self, stored: Stored, found: Due, now: int) -> Look:
         """Put these runs, unless it is another's turn; return when to look at the schedule again."""
