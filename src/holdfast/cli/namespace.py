@@ -1,6 +1,5 @@
 """The commands `holdfast namespace quota` and `list`: on the store itself, on the machine that has it."""
 
-import asyncio
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
@@ -12,6 +11,7 @@ from msgspec.structs import fields, replace
 from holdfast._sync.flows.naming import all_named
 from holdfast.cli.opening import AsJson, StoreUrl, opened, this_user
 from holdfast.cli.showing import print_result, shown
+from holdfast.process.event_loops import run_coroutine
 from holdfast.records.policies import Kind
 from holdfast.server.auth.scopes import ANY
 from holdfast.server.namespaces import usage
@@ -61,7 +61,7 @@ def list_(
         used = _used(store)
         if count_bytes:
             for name, has in used.items():
-                has["bytes"] = asyncio.run(usage.count_bytes(store.for_tasks(), Namespace.named(name)))
+                has["bytes"] = run_coroutine(usage.count_bytes(store.for_tasks(), Namespace.named(name)))
     names = sorted(used.keys() | quotas.keys())
     rest = quotas.get(ANY, UNLIMITED)
     counted = ("queues", "dicts", "bytes") if count_bytes else ("queues", "dicts")

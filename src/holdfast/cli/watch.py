@@ -11,6 +11,7 @@ from holdfast.cli.opening import AsJson, StoreUrl, connected
 from holdfast.cli.queue.messages import cut, line
 from holdfast.commands import Changes
 from holdfast.errors import Compacted
+from holdfast.process.event_loops import run_coroutine
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def watch(
     """
     wanted = [_parsed(pattern) for pattern in patterns or ("queue:*", "dict:*")]
     with connected(url) as client:
-        asyncio.run(_print(client, wanted, timeout_s, as_json=as_json))
+        run_coroutine(_print(client, wanted, timeout_s, as_json=as_json))
 
 
 def _parsed(pattern: str) -> Subject:

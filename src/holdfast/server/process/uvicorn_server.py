@@ -11,6 +11,7 @@ from typing import Final
 
 import uvicorn
 
+from holdfast.process.event_loops import run_coroutine
 from holdfast.server.app import ControlPlane
 from holdfast.server.auth.browsers import ANSWER_HEADERS
 from holdfast.server.process.connections import Connection
@@ -50,7 +51,7 @@ class Server(uvicorn.Server):
 
     def serve_forever(self) -> None:
         """Run until a signal comes or `should_exit` is set, then drain."""
-        self.run([self._listener])
+        run_coroutine(self.serve([self._listener]), self.config.get_loop_factory())
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self._exposure.certificate is not None:
