@@ -29,12 +29,16 @@ class ResultWait(Struct, eq=False, weakref=True):
 class ResultWaits:
     """Those who wait for results of one queue of one store: the tasks of one event loop, or threads.
 
-    One of them reads for all; when it ends, another one goes on. The others sleep until they are told what was found.
+    One of them reads for all; when it ends, another one goes on where it was. The others sleep until they are told what was found.
     """
 
     def __init__(self, store: Any) -> None:
         self.waiters: Waiters = Waiters()
         """What those sleep on who do not read."""
+        self.index: int | None = None
+        """Up to which event the log of results was read, by whichever reader; None where the next look is at all jobs."""
+        self.look_at: float = 0.0
+        """When it is time to look at all jobs again."""
         self._store = store  # Kept, so that no other store has its identity meanwhile.
         # Reentrant, because the garbage collector may end an abandoned wait in a thread that holds it.
         self._lock = threading.RLock()

@@ -1,34 +1,41 @@
 # Generated from tests/_async/workers/test_waiting_for_results.py by tools/unasync.py; do not edit.
-"""Those who wait for results of one queue share a reader: what it sees it tells the others, and when it ends another one reads."""
+"""Those who wait for results of one queue share a reader: it looks at the jobs whose results came, and tells those who wait for them."""
 
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from holdfast import Bury
 from holdfast._sync.flows import awaiting
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.tasks import Tasks
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import JSON
-from holdfast.commands import Together
+from holdfast.codec import JSON, encode_key
+from holdfast.commands import Change, Changes, Together, Write
+from holdfast.commands.topics import dict_topic, watch_topic
 from holdfast.errors import Closed, JobFailed, JobGone, ResultMissing
 from holdfast.workers import result_waits
+from holdfast.workers.names import results_of
 from tests.runners import Runner
 from tests.workers.detours import Detour
 
 WAITERS = 30
+MANY = 200
 
 
 class Counted:
-    """A store that counts the looks for results."""
+    """A store that counts the looks for results, and notes the jobs that are looked at."""
 
     def __init__(self, client: ControlPlaneClient) -> None:
-        self.looks = 0
+        self.looks, self.jobs = 0, list[str]()
         inner = client.store
 
         def execute(command: Any) -> Any:
-            self.looks += isinstance(command, Together)
+            self.looks += isinstance(command, Together | Changes)
+            if isinstance(command, Together):
+                browse: Any = command.commands[0]
+                self.jobs += browse.ids
             return inner.execute(command)
 
         self.store: Any = Detour(inner, execute)
@@ -73,6 +80,51 @@ def test_control_where_each_reads_for_itself_each_result_wakes_all(client: Contr
     monkeypatch.setattr(result_waits.ResultWaits, "reads", lambda *_: True)
     with Runner() as runner:
         assert looks_of_many(client, runner) > 5 * WAITERS
+
+
+def looked_at_for_one(client: ControlPlaneClient, runner: Runner) -> tuple[list[str], str]:
+    """The jobs that are looked at because one result came, while many others are waited for; and whose result it was."""
+    counted, topic = Counted(client), watch_topic(dict_topic(results_of("default")))
+    jobs = [str(job) for job in Queue[Any]("default", client=client).put_many(range(MANY))]
+    waiting = {job: runner.start(counted.result, job) for job in jobs}
+    runner.until(lambda: set(counted.jobs) >= set(jobs))
+    write_results(client, jobs[:1])
+    waiting.pop(jobs[0]).result()
+    # It was the reader; now another one reads, and has looked at all.
+    (waits,) = result_waits._all.values()
+    runner.until(lambda: waits.index is not None and client.store.waiters.waiting(topic) > 0)
+    counted.jobs.clear()
+    write_results(client, jobs[-2:-1])
+    waiting.pop(jobs[-2]).result()
+    looked_at = list(counted.jobs)
+    write_results(client, list(waiting))
+    for one in waiting.values():
+        one.result()
+    return looked_at, jobs[-2]
+
+
+def write_results(client: ControlPlaneClient, jobs: list[str]) -> None:
+    client.store.execute(Write(results_of("default"), [Change(encode_key(job), value=Raw(b"1")) for job in jobs]))
+
+
+def test_of_many_jobs_only_that_is_looked_at_whose_result_came(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(awaiting, "POLL_S", 3_600.0)
+    with Runner() as runner:
+        looked_at, job = looked_at_for_one(client, runner)
+    assert looked_at == [job]
+
+
+@pytest.mark.parametrize("client", ["memory"], indirect=True)
+def test_control_where_the_log_is_not_asked_all_jobs_are_looked_at(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_for_all(store: Any, queue: str, waits: Any, index: int) -> int:
+        awaiting._look_for_all(store, queue, waits)
+        return index
+
+    monkeypatch.setattr(awaiting, "POLL_S", 3_600.0)
+    monkeypatch.setattr(awaiting, "_look_for_written", look_for_all)
+    with Runner() as runner:
+        looked_at, _ = looked_at_for_one(client, runner)
+    assert len(looked_at) >= MANY - 1
 
 
 def test_when_the_reader_has_its_result_another_one_reads(client: ControlPlaneClient) -> None:

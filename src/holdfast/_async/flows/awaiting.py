@@ -9,9 +9,9 @@ from msgspec import Raw, Struct, json
 
 from holdfast._async.flows.job_status import job_steps
 from holdfast.codec import JSON, Codec, check_duration, encode_key
-from holdfast.commands import Browse, Read, Together
+from holdfast.commands import Browse, Changes, Read, Together
 from holdfast.commands.topics import dict_topic, queue_topic, watch_topic
-from holdfast.errors import JobCancelled, JobFailed, ResultMissing, ResultNotKept
+from holdfast.errors import Compacted, JobCancelled, JobFailed, ResultMissing, ResultNotKept
 from holdfast.records import Message
 from holdfast.stores import AsyncStore
 from holdfast.workers.orders import results_of
@@ -25,10 +25,20 @@ TURN_S: Final = 5.0
 """How often those who wait look whether one of them still reads: an interrupt may have ended the reader before it could leave."""
 
 PAGE: Final = 100
-"""How many jobs are looked at in one step."""
+"""How many jobs are looked at in one step, and events of the log of results."""
+
+FEW: Final = 10
+"""So many jobs are all looked at after a wake-up. Of more, the log says which have a result; all are looked at every `POLL_S`."""
 
 NODE_POLL_S = 0.25
 """How often it is looked at a node: that its end was recorded wakes no one."""
+
+
+class _Keyed(Struct):
+    key: str = ""
+
+
+_decode_keyed = json.Decoder(_Keyed).decode
 
 
 class _Failure(Struct):
@@ -63,9 +73,13 @@ async def _read(store: AsyncStore, queue: str, waits: ResultWaits, wait: ResultW
     """Look for what all wait for, and tell them, until this one is told or its time is over."""
     with store.mark(watch_topic(dict_topic(results_of(queue)))) as mark:
         while True:
-            ids = waits.ids()
-            for start in range(0, len(ids), PAGE):
-                await _look_for(store, queue, waits, ids[start : start + PAGE])
+            if waits.index is None or time.monotonic() >= waits.look_at:
+                waits.index = await _look_for_all(store, queue, waits)
+                waits.look_at = time.monotonic() + POLL_S
+            else:
+                waits.index = await _look_for_written(store, queue, waits, waits.index)
+                if waits.index is None:
+                    continue
             if wait.found is not None:
                 mark.used()
                 return
@@ -74,9 +88,35 @@ async def _read(store: AsyncStore, queue: str, waits: ResultWaits, wait: ResultW
             await store.wait(mark, remaining_s, None, POLL_S)
 
 
+async def _look_for_all(store: AsyncStore, queue: str, waits: ResultWaits) -> int | None:
+    """Look at every job that is waited for; where the log of results goes on from there, if they are many."""
+    ids = waits.ids()
+    index = (await store.execute(Read(results_of(queue), [], anchor=True))).index if len(ids) > FEW else None
+    await _look_for(store, queue, waits, ids)
+    return index
+
+
+async def _look_for_written(store: AsyncStore, queue: str, waits: ResultWaits, index: int) -> int | None:
+    """Look at the jobs whose results were written behind an event; where the log goes on, None if it does not say what was written."""
+    written = set[str]()
+    while True:
+        try:
+            page = await store.execute(Changes(dict_topic(results_of(queue)), index, PAGE))
+        except Compacted:
+            return None
+        written.update(_decode_keyed(event.data).key for event in page.events if event.event == "written")
+        if page.upto <= index or page.upto >= page.latest:
+            break
+        index = page.upto
+    # Whoever joins after this looks once for itself, and sees what was read here.
+    await _look_for(store, queue, waits, [message_id for message_id in waits.ids() if not written.isdisjoint(_keys(message_id))])
+    return max(index, page.upto)
+
+
 async def _look_for(store: AsyncStore, queue: str, waits: ResultWaits, ids: Sequence[str]) -> None:
-    for message_id, found in (await _look(store, queue, ids)).items():
-        waits.tell(message_id, found)
+    for start in range(0, len(ids), PAGE):
+        for message_id, found in (await _look(store, queue, ids[start : start + PAGE])).items():
+            waits.tell(message_id, found)
 
 
 async def node_result(store: AsyncStore, queue: str, message_id: str, node: tuple[int, str], timeout_s: float) -> Any:
@@ -103,7 +143,7 @@ async def node_result(store: AsyncStore, queue: str, message_id: str, node: tupl
 
 async def _look(store: AsyncStore, queue: str, ids: Sequence[str]) -> dict[str, Found]:
     """What is known of these jobs by now: nothing of one that may have a result later."""
-    keys = [key for message_id in ids for key in (encode_key(message_id), failure_key(message_id))]
+    keys = [key for message_id in ids for key in _keys(message_id)]
     # The messages first: what is gone by then has left its result.
     browsed, entries = await store.execute(Together([Browse(queue, ids=ids), Read(results_of(queue), keys)]))
     if (browsed.more or entries.more) and len(ids) > 1:
@@ -113,6 +153,11 @@ async def _look(store: AsyncStore, queue: str, ids: Sequence[str]) -> dict[str, 
     living = {message.id: message for message in browsed.living}
     found = {message_id: _found(queue, message_id, kept, living.get(message_id)) for message_id in ids}
     return {message_id: each for message_id, each in found.items() if each is not None}
+
+
+def _keys(message_id: str) -> tuple[str, str]:
+    """Where the result of a job is kept, and why it has none."""
+    return encode_key(message_id), failure_key(message_id)
 
 
 def _found(queue: str, message_id: str, kept: Mapping[str, Raw], message: Message | None) -> Found | None:
