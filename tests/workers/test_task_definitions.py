@@ -1,11 +1,11 @@
 """What is checked where a task is defined: its name, its parameters, its options."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 
-from holdfast import ControlPlaneClient, JobContext, Tasks, current_job
+from holdfast import ControlPlaneClient, HoldfastError, JobContext, JobFailed, Tasks, current_job, worker
 from holdfast.codec import MSGPACK
 from tests.workers import task_app
 
@@ -29,6 +29,60 @@ def named(**to: str) -> None: ...
 def test_parameters_without_a_name_of_their_own_are_refused(function: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=f"task {function.__name__} has the .* parameter 'to': the arguments of a job are kept by name"):
         Tasks().task(function)
+
+
+def generator(to: str) -> Iterator[int]:
+    yield len(to)
+
+
+async def async_generator(to: str) -> AsyncIterator[int]:
+    yield len(to)
+
+
+@pytest.mark.parametrize("function", [generator, async_generator])
+@pytest.mark.parametrize("decorate", [Tasks().task, Tasks().batch(), Tasks().consumer("mail"), worker("mail")])
+def test_a_generator_function_is_refused_since_nothing_of_it_would_be_run(
+    decorate: Callable[..., Any], function: Callable[..., Any]
+) -> None:
+    with pytest.raises(TypeError, match=rf"{function.__name__}\(to\) is a generator function, and nothing of it would be run"):
+        decorate(function)
+
+
+def test_a_coroutine_that_is_returned_and_not_awaited_is_a_failure(client: ControlPlaneClient) -> None:
+    app = Tasks(client=client, max_attempts=1)
+
+    async def inner() -> None: ...
+
+    @app.task
+    def send(to: str) -> Any:  # as a decorator makes it that is not async itself
+        return inner()
+
+    job = send.put("ann")
+    app.run(until_empty=True, signals=False)
+    with pytest.raises(JobFailed, match=r"send is not async and returned a coroutine that was not awaited: declare it with async def"):
+        job.result()
+
+
+def test_the_job_is_the_first_parameter() -> None:
+    def send(to: str, job: JobContext) -> None: ...
+
+    with pytest.raises(TypeError, match="send is given the job as its first parameter: move 'job' to the front"):
+        Tasks().task(send)
+
+
+def test_what_is_put_and_written_through_a_job_after_its_run_is_refused(client: ControlPlaneClient) -> None:
+    app, kept = Tasks(client=client), []
+
+    @app.task
+    def send(job: JobContext) -> None:
+        kept.append(job)
+
+    send.put()
+    app.run(until_empty=True, signals=False)
+    with pytest.raises(HoldfastError, match="has ended, and a put of a job goes with its end: do it before the function returns"):
+        kept[0].put("mail", "too late")
+    with pytest.raises(HoldfastError, match="has ended, and a write of a job"):
+        kept[0].write("sent", "ann", 1)
 
 
 def test_a_function_of_the_main_program_needs_a_name() -> None:

@@ -11,6 +11,7 @@ from holdfast.workers.handlers.handler import Handler
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.outcomes import Bury, UnknownTask, shown
 from holdfast.workers.handlers.resources import Resource
+from holdfast.workers.handlers.signatures import check_callable
 
 REFUSED = {
     inspect.Parameter.POSITIONAL_ONLY: "positional-only",
@@ -39,6 +40,8 @@ class Arguments:
         if self.takes_job:
             parameters = parameters[1:]
         for one in parameters:
+            if _is_job(hints.get(one.name)):
+                raise TypeError(f"task {self.name} is given the job as its first parameter: move {one.name!r} to the front")
             if one.kind in REFUSED:
                 raise TypeError(
                     f"task {self.name} has the {REFUSED[one.kind]} parameter {one.name!r}: the arguments of a job are kept by name, "
@@ -110,8 +113,7 @@ class TaskHandler(Handler):
     arguments_type: type[Arguments] = Arguments
 
     def __init__(self, function: Callable[..., Any], codec: Codec | None = None) -> None:
-        if not callable(function):
-            raise TypeError(f"a task must be a function, not {type(function).__name__}")
+        check_callable(function, "a task must be a function")
         self.function = function
         self.given_codec = codec
         self.codec = self.arguments_type(function, codec)

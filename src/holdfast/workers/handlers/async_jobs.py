@@ -51,6 +51,7 @@ class AsyncJobContext(JobContext):
 
     async def ended_async(self, outcome: Outcome) -> Outcome:
         """See `JobContext.ended`."""
+        self._has_ended = True
         outcome = self.durable.judged(outcome)
         if self.durable.removes(outcome):
             self.durable.end_with(outcome.how, await self._async_steps().deletion())

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack
+from types import CoroutineType
 from typing import Any
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from holdfast.workers.handlers.jobs import JobContext, running
 from holdfast.workers.handlers.judgement import Judge, judged
 from holdfast.workers.handlers.outcomes import DONE, SETTLED, UNKNOWN_FOR_S, Outcome
 from holdfast.workers.handlers.resources import Around, Resource, Resources, enter_around, enter_around_async
-from holdfast.workers.handlers.signatures import wants_job
+from holdfast.workers.handlers.signatures import check_callable, wants_job
 from holdfast.workers.once_record import done_entry
 from holdfast.workers.steps.access import StepSetting
 from holdfast.workers.steps.rows import parent_in
@@ -31,8 +32,7 @@ class Handler:
     """How the values of its jobs are encoded."""
 
     def __init__(self, function: Callable[..., Any], codec: Codec | None = None) -> None:
-        if not callable(function):
-            raise TypeError(f"a handler must be a function of one value, not {type(function).__name__}")
+        check_callable(function, "a handler must be a function of one value")
         self.function = function
         self.given_codec = codec
         self.codec = JSON if codec is None else codec
@@ -117,6 +117,8 @@ class Performance:
             result = MISSING if not unknown or self._reconcile is None else self._reconcile(job)
             if result is MISSING:
                 result = self.handler(job) if self._is_plain else self._call(job)
+            if isinstance(result, CoroutineType):
+                raise self._not_run(result)
             if job.is_settled:
                 return SETTLED
             outcome = self.succeeded(result, job)
@@ -143,6 +145,14 @@ class Performance:
             return await self._run_async(job, unknown=unknown)
         finally:
             running.reset(token)
+
+    def _not_run(self, coroutine: Any) -> TypeError:
+        """What is wrong with a sync function that returned a coroutine, of which nothing was run."""
+        coroutine.close()
+        return TypeError(
+            f"{self.handler.name} is not async and returned a coroutine that was not awaited: declare it with async def, "
+            "also where a decorator wraps it"
+        )
 
     async def _run_async(self, job: AsyncJobContext, *, unknown: bool) -> Outcome:
         try:

@@ -51,6 +51,7 @@ class JobContext(StepMethods, MessageView[Any]):
         self._commands: dict[How, list[Any]] = {}
         self._settling: list[Callable[[Any], list[Any]]] = []
         self.is_settled: bool = False
+        self._has_ended = False
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -109,6 +110,7 @@ class JobContext(StepMethods, MessageView[Any]):
 
     def put(self, queue: Handle | str, value: Any, **options: Unpack[PutOptions]) -> str:
         """Put a message when this job is done, in the same step; return its id. The options are those of `Queue.put`."""
+        self._refuse_late("a put")
         name, codec = _named(queue)
         item = make_item(value, codec, options)
         self._items.setdefault(name, []).append(item)
@@ -116,6 +118,7 @@ class JobContext(StepMethods, MessageView[Any]):
 
     def write(self, shared: Handle | str, key: Hashable, value: Any, *, ttl_s: float | None = None) -> None:
         """Write an entry of a dict when this job is done, in the same step; the last of several on one key counts."""
+        self._refuse_late("a write")
         name, codec = _named(shared)
         change = change_of(key, value=codec.encode(value), ttl_s=ttl_s)
         others = [other for other in self._changes.get(name, []) if other.key != encode_key(key)]
@@ -160,6 +163,7 @@ class JobContext(StepMethods, MessageView[Any]):
 
     def ended(self, outcome: Outcome) -> Outcome:
         """How the run really ended: perhaps the job only sleeps. What goes with that is ready then."""
+        self._has_ended = True
         outcome = self.durable.judged(outcome)
         if self.durable.removes(outcome):
             self.durable.end_with(outcome.how, self._own_steps().deletion())
@@ -176,6 +180,13 @@ class JobContext(StepMethods, MessageView[Any]):
     def _refuse_lost(self) -> None:
         if self.stop_reason == "lost":
             raise stop_error(self)
+
+    def _refuse_late(self, what: str) -> None:
+        if self._has_ended or self.is_settled:
+            raise HoldfastError(
+                f"the run of job {self.id} of queue {self.queue!r} has ended, and {what} of a job goes with its end: "
+                "do it before the function returns, or on the queue or dict itself"
+            )
 
     def run_flow(self, graph: str, total: int, on_failure: OnFailure) -> dict[str, Any]:
         """Run the nodes of a flow: what the built-in task does."""

@@ -11,6 +11,18 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
+def check_callable(function: Callable[..., Any], what: str) -> None:
+    """Raise `TypeError` unless calling the function does its work: calling a generator function does nothing of it."""
+    if not callable(function):
+        raise TypeError(f"{what}, not {type(function).__name__}")
+    called = (function, getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
+    if any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in called):
+        raise TypeError(
+            f"{_shown(function)} is a generator function, and nothing of it would be run: return a list instead of yielding, "
+            "or put a job for each part"
+        )
+
+
 def wants_job(function: Callable[..., Any]) -> bool:
     """Whether the function has a parameter `job` behind the value; raises `TypeError` if it cannot be called with one value."""
     parameters = _parameters(function)
