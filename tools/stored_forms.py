@@ -3,8 +3,8 @@
     git archive RELEASE | tar x -C /tmp/release
     PYTHONPATH=/tmp/release/src python tools/stored_forms.py tests/stored/RELEASE
 
-So everything here must also work with the code of old releases. Redis is kept as the commands that make its keys, since DUMP's payloads
-load only on servers that are as new; PostgreSQL as the statements of pg_dump --inserts.
+So everything here must also work with the code of old releases; what 0.1.0 does not know is in `stored_newer`. Redis is kept as the
+commands that make its keys, since DUMP's payloads load only on servers that are as new; PostgreSQL as the statements of pg_dump --inserts.
 """
 
 import base64
@@ -49,12 +49,23 @@ from holdfast.commands.leases import LeaseName
 from holdfast.connect import connect
 from holdfast.records import State
 from holdfast.server.audit import Actor, audit_page, read_audit
-from holdfast.server.auth.tokens import create_token
 from holdfast.stores import Store
 from holdfast.surfaces.localqueue import PersistentQueue
 from holdfast.surfaces.localqueue.idempotency import IdempotencyRecord, URLIdempotencyStore
 from holdfast.surfaces.localqueue.results import URLResultStore
 from holdfast.testing.servers import postgres, redis
+
+try:
+    from holdfast.server.auth.tokens import create_token
+except ImportError:
+    from holdfast.server.tokens import create_token  # type: ignore[import-not-found,no-redef]  # As in 0.1.0.
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+try:
+    from tools import stored_newer as newer
+except ImportError:
+    newer = None  # type: ignore[assignment]  # The code of a release that knows none of it.
 
 LONG_S = 90 * 365 * 86_400.0
 """What is held or held back when it is written still is whenever the tests read it."""
@@ -182,6 +193,8 @@ def snapshot(store: Store) -> dict[str, Any]:
         "latest": store.execute(Changes("queue:jobs")).latest,
         "audit": audit_page(store.execute(read_audit())).records,
     }
+    if newer is not None:
+        found["newer"] = newer.snapshot_newer(store)
     plain: dict[str, Any] = json.decode(json.encode(found))
     return plain
 
@@ -198,6 +211,8 @@ def fill(url: str) -> dict[str, Any]:
     with closing(connect(url)) as store:
         ask = Writing(store)
         known = write_queues(ask) | write_dicts(ask) | write_handles(url, store)
+        if newer is not None:
+            known |= newer.write_newer(ask, url, store)
         return {"known": known, "snapshot": snapshot(store), "wire": ask.wire}
 
 

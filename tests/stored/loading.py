@@ -31,6 +31,10 @@ def content(release: str, name: str) -> bytes:
     return lzma.decompress((HERE / release / f"{name}.xz").read_bytes())
 
 
+NEWER = [release for release in RELEASES if "newer" in facts_of(release)["sqlite"]["snapshot"]]
+"""Those that know more than 0.1.0 did."""
+
+
 def load(release: str, kind: str, folder: Path) -> str:
     """The URL of a store as the release left it, of this test alone."""
     if kind == "sqlite":
@@ -44,7 +48,9 @@ def load(release: str, kind: str, folder: Path) -> str:
 
 def load_postgres(release: str) -> str:
     schema = "stored_" + re.sub(r"\W", "_", release)
-    statements = re.sub(r"\bholdfast(?=\.)|(?<=SCHEMA )holdfast|(?<=TO ')holdfast(?=')", schema, content(release, "postgres.sql").decode())
+    statements = re.sub(
+        r"(?<!\")\bholdfast(?=\.)|(?<=SCHEMA )holdfast|(?<=TO ')holdfast(?=')", schema, content(release, "postgres.sql").decode()
+    )
     with psycopg.connect(shared_postgres(), autocommit=True) as connection:
         connection.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(schema)))
         connection.execute("set check_function_bodies = off")
