@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack
 from types import CoroutineType
-from typing import Any
+from typing import Any, NoReturn
 
 from msgspec import Struct
 
@@ -118,7 +118,7 @@ class Performance:
             if result is MISSING:
                 result = self.handler(job) if self._is_plain else self._call(job)
             if isinstance(result, CoroutineType):
-                raise self._not_run(result)
+                self._refuse(result)
             if job.is_settled:
                 return SETTLED
             outcome = self.succeeded(result, job)
@@ -146,10 +146,10 @@ class Performance:
         finally:
             running.reset(token)
 
-    def _not_run(self, coroutine: Any) -> TypeError:
-        """What is wrong with a sync function that returned a coroutine, of which nothing was run."""
+    def _refuse(self, coroutine: Any) -> NoReturn:
+        """Let a job fail whose sync function returned a coroutine, of which nothing was run."""
         coroutine.close()
-        return TypeError(
+        raise TypeError(
             f"{self.handler.name} is not async and returned a coroutine that was not awaited: declare it with async def, "
             "also where a decorator wraps it"
         )
