@@ -84,9 +84,10 @@ def test_a_prefix_is_looked_for_in_the_store_and_not_among_the_first_names(url: 
     assert listed("c", "--dict=settings") == []
 
 
-def test_a_program_that_there_is_not_is_exit_code_127(url: str) -> None:
-    arguments = [*COMMAND, "lock", "run", "report", f"--url={url}", "--", "no-such-program"]
-    assert subprocess.run(arguments, capture_output=True, check=False).returncode == 127
+@pytest.mark.parametrize(("program", "code"), [("no-such-program", 127), ("/", 126)])
+def test_a_program_that_cannot_be_started_is_an_exit_code_of_its_own(program: str, code: int, url: str) -> None:
+    arguments = [*COMMAND, "lock", "run", "report", f"--url={url}", "--", program]
+    assert subprocess.run(arguments, capture_output=True, check=False).returncode == code
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.commands import LOST, NOTHING
+from holdfast.cli.known_names import refuse_unknown
 from holdfast.cli.opening import AlwaysJson, AsJson, CreateStore, StoreUrl, connected, value_of
 from holdfast.cli.queue.messages import as_data, cut, line
 from holdfast.cli.showing import print_result, shown
@@ -29,7 +30,7 @@ def list_(
     url: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the dicts, or the entries of one."""
+    """List the dicts, or the entries of one. Exits with 3 if there is no such dict."""
     from holdfast import Dict
 
     with connected(url) as client:
@@ -38,6 +39,7 @@ def list_(
             rows = [(str(one["name"]), str(one["entries"])) for one in found]
             print_result(found, shown(("dict", "entries"), rows) if rows else f"No dicts in {client.url}.", as_json=as_json)
             return
+        refuse_unknown(client.store, "dict", name)
         items = list(Dict.from_name(name, client=client).items(prefix=prefix or None, limit=limit))
     text = shown(("key", "value"), [(str(key), cut(line(value))) for key, value in items]) if items else "No entries."
     print_result([{"key": as_data(key), "value": as_data(value)} for key, value in items], text, as_json=as_json)
@@ -50,8 +52,9 @@ def get(name: DictName, key: Key, *, json_key: JsonKey = False, url: StoreUrl = 
 
     with connected(url) as client:
         entry = Dict.from_name(name, client=client).get_entry(key_of(key, json_key=json_key))
-    if entry is None:
-        raise typer.Exit(NOTHING)
+        if entry is None:
+            refuse_unknown(client.store, "dict", name)
+            raise typer.Exit(NOTHING)
     print_result(as_data(entry), line(entry.value), as_json=as_json)
 
 
@@ -119,6 +122,8 @@ def delete(
 
     with connected(url) as client:
         done = Dict.from_name(name, client=client).delete(key_of(key, json_key=json_key), revision=revision)
+        if not done.count:
+            refuse_unknown(client.store, "dict", name)
     print_result({"key": key, "deleted": done.count}, f"Removed {key}." if done.count else f"There is no {key}.", as_json=as_json)
     if not done.count:
         raise typer.Exit(NOTHING)

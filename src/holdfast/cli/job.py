@@ -11,7 +11,7 @@ import typer
 from msgspec import to_builtins
 
 from holdfast.cli.commands import NOTHING, DefaultGroup, NotFoundError
-from holdfast.cli.known_queues import refuse_unknown_queue
+from holdfast.cli.known_names import refuse_unknown
 from holdfast.cli.opening import AsJson, StoreUrl, connected, value_of
 from holdfast.cli.showing import print_result, shown
 from holdfast.errors import JobGone
@@ -40,7 +40,7 @@ def reached_job(queue: str, job_id: str, url: str | None) -> "Iterator[Job[Any]]
     from holdfast import Job
 
     with connected(url) as client:
-        refuse_unknown_queue(client.store, queue)
+        refuse_unknown(client.store, "queue", queue)
         yield Job(queue, job_id, client=client)
 
 

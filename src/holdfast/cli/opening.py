@@ -87,6 +87,15 @@ def seconds_of(duration: str) -> float:
 def value_of(text: str, option: str) -> Any:
     """Read a value that was given as JSON."""
     try:
-        return json.decode(text)
+        return json.decode(readable(text, option))
     except DecodeError:
         raise ValueError(f"{option} is JSON, and {text!r} is not: a text needs quotes, as in '\"daily\"'") from None
+
+
+def readable(text: str, what: str) -> str:
+    """The text itself; ValueError if it came from bytes that are no text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} is not UTF-8: convert it first, as with iconv") from None
+    return text

@@ -47,6 +47,8 @@ def watch(
 
     With --json it prints one object per line. `queue watch` and `dict watch` follow one, from any event on.
     """
+    if timeout_s is not None and not timeout_s >= 0:
+        raise ValueError(f"--timeout-s must be at least 0, not {timeout_s}")
     wanted = [_parsed(pattern) for pattern in patterns or ("queue:*", "dict:*")]
     with connected(url) as client:
         run_coroutine(_print(client, wanted, timeout_s, as_json=as_json))

@@ -190,4 +190,7 @@ def make(
         return Worker.of_orders(thing.orders, client=thing.client).changed(**options)
     if queue is None:
         raise ValueError(f"{name} is not a worker: decorate it with @worker(...), or say which --queue it is for")
-    return Worker(thing, queue, **options)
+    try:
+        return Worker(thing, queue, **options)
+    except TypeError as error:
+        raise ValueError(f"{name} cannot be the function of a worker: {error}") from None

@@ -21,6 +21,10 @@ DEATH_SIGNAL = 1
 LOST = 76
 """Its exit code when the program had to be killed; a program may use it too, so `lost` is also printed."""
 
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+"""What a shell exits with where there is no such program, or none that can be executed."""
+
 
 def now_s() -> float:
     """The clock of the machine, which goes on while it sleeps."""
@@ -89,7 +93,7 @@ def main() -> int:
         )
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
-        return 127
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
     os.close(int(read_from))
     os.close(int(write_to))
     return watch(program, float(until))

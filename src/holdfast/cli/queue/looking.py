@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from holdfast.cli.commands import NOTHING
-from holdfast.cli.known_queues import known_queue
+from holdfast.cli.known_names import known_queue
 from holdfast.cli.opening import AlwaysJson, AsJson, StoreUrl, connected
 from holdfast.cli.queue.messages import (
     ErrorClass,

@@ -8,7 +8,7 @@ import typer
 
 from holdfast.backoff import Backoff
 from holdfast.cli.commands import NOTHING
-from holdfast.cli.known_queues import known_queue, refuse_unknown_queue
+from holdfast.cli.known_names import known_queue, refuse_unknown
 from holdfast.cli.opening import AsJson, StoreUrl, connected, seconds_of
 from holdfast.cli.queue.messages import Limit, QueueName, as_data
 from holdfast.cli.showing import print_result, shown
@@ -73,7 +73,7 @@ def configure(
     }
     with connected(url) as client:
         if not create:
-            refuse_unknown_queue(client.store, queue)
+            refuse_unknown(client.store, "queue", queue)
         if (changes := _changes(given, unset or ())) or create:
             Queue.from_name(queue, client=client).configure(**changes)
         found = _settings(client.store, queue)
@@ -169,7 +169,11 @@ def _backoff(text: str | None) -> Backoff | None:
     if text is None:
         return None
     first, _, most = text.partition(":")
-    return Backoff(seconds_of(first), most_s=seconds_of(most)) if most else Backoff(seconds_of(first))
+    first_s = seconds_of(first)
+    most_s = seconds_of(most) if most else max(first_s, Backoff().most_s)
+    if most_s < first_s:
+        raise ValueError(f"--backoff {text} would wait at most for less than the first time: write the shorter time first, as in 1s:1h")
+    return Backoff(first_s, most_s=most_s)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.known_queues import known_queue, refuse_unknown_queue
+from holdfast.cli.commands import NOTHING
+from holdfast.cli.known_names import known_queue, refuse_unknown
 from holdfast.cli.opening import AsJson, StoreUrl, connected
 from holdfast.cli.progress import Lines, progress_bar
 from holdfast.cli.queue.messages import (
@@ -57,7 +58,10 @@ def redrive(
     progress: Lines = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give dead letters another chance: those named, or all that the options find, or all; in steps of 1,000."""
+    """Give dead letters another chance: those named, or all that the options find, or all; in steps of 1,000.
+
+    Exits with 3 if none of those named is there.
+    """
     from holdfast import Queue
 
     which = narrowed(
@@ -65,10 +69,12 @@ def redrive(
     )
     with connected(url) as client, progress_bar("redriven", lines=progress, quiet=as_json) as show:
         for name in (queue,) if to is None else (queue, to):
-            refuse_unknown_queue(client.store, name)
+            refuse_unknown(client.store, "queue", name)
         done = Queue.from_name(queue, client=client).redrive(ids or None, to=to, rate_per_s=rate_per_s, on_progress=show, **which)
     kept = f"; {counted(len(done.kept), 'message')} stayed, because newer work has the key or the id" if done.kept else ""
     print_result(as_data(done), f"{counted(done.count, 'message')} went back to the line{kept}.", as_json=as_json)
+    if ids and not done.count and not done.kept:
+        raise typer.Exit(NOTHING)
 
 
 def cancel(
@@ -88,13 +94,18 @@ def cancel(
     progress: Lines = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove messages that are not claimed: those named, or those that the options find; in steps of 1,000."""
+    """Remove messages that are not claimed: those named, or those that the options find; in steps of 1,000.
+
+    Exits with 3 if none of those named is there.
+    """
     which = narrowed(
         older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
     )
     with known_queue(queue, url) as handle, progress_bar("removed", lines=progress, quiet=as_json) as show:
         done = handle.cancel(ids or None, state=state, prefix=key_prefix, on_progress=show, **which)  # type: ignore[arg-type]  # the command checks the state
     print_result(as_data(done), f"{counted(done.count, 'message')} removed.", as_json=as_json)
+    if ids and not done.count:
+        raise typer.Exit(NOTHING)
 
 
 def purge(

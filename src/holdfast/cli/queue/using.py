@@ -10,7 +10,8 @@ from msgspec import DecodeError, json
 
 from holdfast.arguments.named_claims import raise_lost
 from holdfast.cli.commands import NOTHING
-from holdfast.cli.opening import AlwaysJson, AsJson, CreateStore, StoreUrl, connected, value_of
+from holdfast.cli.known_names import refuse_unknown
+from holdfast.cli.opening import AlwaysJson, AsJson, CreateStore, StoreUrl, connected, readable, value_of
 from holdfast.cli.progress import Lines, Show, progress_bar
 from holdfast.cli.queue.messages import QueueName, cut, line
 from holdfast.cli.showing import print_result
@@ -53,7 +54,7 @@ def put(
     with connected(url, create=create_store) as client:
         handle: Queue[Any] = Queue.from_name(queue, client=client)
         if value is not None and value != "-":
-            made = handle.put(value if text else value_of(value, "the value"), key=key, id=message_id, **shared)
+            made = handle.put(readable(value, "the value") if text else value_of(value, "the value"), key=key, id=message_id, **shared)
             verb = "Put" if made.created else "There was already"
             print_result({"queue": queue, "id": str(made), "created": made.created}, f"{verb} message {made}.", as_json=as_json)
             return
@@ -84,7 +85,8 @@ def _values(lines: Iterable[str], *, text: bool) -> Iterator[Any]:
         if not row.strip():
             continue
         try:
-            yield row.rstrip("\r\n") if text else json.decode(row)
+            given = readable(row, f"line {number}")
+            yield given.rstrip("\r\n") if text else json.decode(given)
         except DecodeError as error:
             raise ValueError(f"line {number} is not JSON ({error}): {cut(row.strip())!r}; for lines of text give --text") from None
 
@@ -120,8 +122,9 @@ def claim(
             # Interrupted, or nobody reads: what was not printed cannot be settled.
             if told < len(claims):
                 handle.release(claims[told:], return_to="place")
-    if not claims:
-        raise typer.Exit(NOTHING)
+        if not claims:
+            refuse_unknown(client.store, "queue", queue)
+            raise typer.Exit(NOTHING)
 
 
 def ack(claims: ClaimIds, *, url: StoreUrl = None, as_json: AsJson = False) -> None:

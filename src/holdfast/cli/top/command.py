@@ -1,5 +1,6 @@
 """The command `holdfast top`."""
 
+import sys
 import time
 from itertools import compress
 from typing import TYPE_CHECKING, Annotated, Final
@@ -25,7 +26,7 @@ WORKER_HEADS: Final = ("worker", "state", "running", "done", "failed", "queues")
 def top(
     prefix: Annotated[str, typer.Argument(help="Only queues whose name begins so.")] = "",
     *,
-    interval_s: Annotated[float, typer.Option(min=0.1, help="How often it looks.")] = 1.0,
+    interval_s: Annotated[float, typer.Option(min=0.1, max=3_600, help="How often it looks.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
     url: StoreUrl = None,
     as_json: AsJson = False,
@@ -33,11 +34,11 @@ def top(
     """Show queues and workers, those queues first that wait longest, until Ctrl-C.
 
     Of the first 50 queues it shows what was put and done per second in the last minute, and the share of claims that failed.
-    With --json it prints one object per look; for a script add --once.
+    With --json it prints one object per look, and where its output is no terminal one table per look; for a script add --once.
     """
     with connected(url) as client:
         rates = Rates(client)
-        if once or as_json:
+        if once or as_json or not sys.stdout.isatty():
             while True:
                 picture = take_picture(client, prefix, rates)
                 typer.echo(line(picture) if as_json else as_text(picture))

@@ -1,11 +1,11 @@
-"""A queue that does not exist is an error of its own, on a file and through a server; and nothing is made under its name."""
+"""A queue or dict that does not exist is an error of its own, on a file and through a server; and nothing is made under its name."""
 
 from collections.abc import Iterator
 
 import pytest
 from msgspec import json
 
-from holdfast import ControlPlaneClient, Queue
+from holdfast import ControlPlaneClient, Dict, Queue
 from holdfast.testing.servers import HoldfastServer
 from holdfast.testing.servers import holdfast as holdfast_server
 from tests.cli.running import holdfast
@@ -26,7 +26,9 @@ COMMANDS = {
     "throttle": "0s",
     "groups": "",
     "group": "a",
+    "claim": "",
 }
+DICT_COMMANDS = {"ls": "", "get": "mode", "delete": "mode"}
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,9 @@ def url(request: pytest.FixtureRequest, server: HoldfastServer, tmp_path_factory
     found = server.url if request.param == "http" else f"sqlite:///{tmp_path_factory.mktemp('known')}/s.db?durability=process"
     with ControlPlaneClient(found) as client:
         Queue.create("mail", client=client)
+        emptied = Dict[int].from_name("settings", client=client)
+        emptied.put("mode", 1)
+        emptied.delete("mode")
     return found
 
 
@@ -51,12 +56,26 @@ def test_a_command_about_a_queue_that_does_not_exist_ends_with_three_and_makes_n
     assert [one["name"] for one in json.decode(holdfast("queue", "ls", f"--url={url}", "--json").stdout)] == ["mail"]
 
 
+@pytest.mark.parametrize("command", DICT_COMMANDS)
+def test_a_command_about_a_dict_that_does_not_exist_ends_with_three_and_makes_none(command: str, url: str) -> None:
+    ran = holdfast("dict", command, "setings", *DICT_COMMANDS[command].split(), f"--url={url}")
+    assert (ran.exit_code, ran.stdout) == (3, ""), ran.stderr
+    assert ran.stderr.startswith(f"holdfast dict {command}: there is no dict 'setings' in ")
+    assert "did you mean 'settings'?" in ran.stderr
+    assert [one["name"] for one in json.decode(holdfast("dict", "ls", f"--url={url}", "--json").stdout)] == ["settings"]
+
+
+def test_control_a_dict_without_entries_is_listed_as_one(url: str) -> None:
+    ran = holdfast("dict", "ls", "settings", f"--url={url}")
+    assert (ran.exit_code, ran.stdout) == (0, "No entries.\n")
+
+
 def test_dead_letters_are_not_redriven_into_a_queue_that_does_not_exist(url: str) -> None:
     ran = holdfast("queue", "redrive", "mail", "--to-queue=nowhere", f"--url={url}")
     assert (ran.exit_code, "there is no queue 'nowhere'" in ran.stderr, "queue ls" in ran.stderr) == (3, True, True)
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"peek", "explain", "group"}))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"peek", "explain", "group", "claim", "cancel"}))
 def test_control_of_a_queue_that_exists_they_end_with_zero(command: str, url: str) -> None:
     assert holdfast("queue", command, "mail", *COMMANDS[command].split(), f"--url={url}").exit_code == 0
 
