@@ -1,7 +1,5 @@
 """`holdfast doctor`: what is wrong with a store, its queues and its workers, with evidence and a remedy."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -156,17 +154,3 @@ def test_the_disk_of_a_file_is_looked_at(scheme: str, tmp_path: Path, monkeypatc
         monkeypatch.setattr(condition, "LOW_BYTES", low)
         monkeypatch.setattr(condition, "EMPTY_BYTES", 0)
         assert [one["level"] for one in findings(f"{scheme}:///{tmp_path}/store") if one["about"] == "disk"] == [level]
-
-
-def test_a_form_that_a_newer_release_made_is_told_and_one_that_this_release_cannot_read_is_refused(url: str) -> None:
-    path = url.removeprefix("sqlite:///")
-    for name, code in (("expanded", 0), ("version", 1)):
-        with closing(sqlite3.connect(path)) as file, file:
-            file.execute("update holdfast_meta set value = '99' where name = ?", (name,))
-        ran = holdfast("doctor", "--json", f"--url={url}")
-        assert ran.exit_code == code, ran.stderr
-        if code:
-            assert "supports up to" in ran.stderr
-        else:
-            (schema,) = [one for one in json.decode(ran.stdout) if one["about"] == "schema"]
-            assert (schema["level"], "upgrade the programs of this release" in schema["remedy"]) == ("notice", True)

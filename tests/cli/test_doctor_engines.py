@@ -1,10 +1,14 @@
 """What `holdfast doctor` says about the engine of a store: its schema, a pooler, unused space, its limit and open transactions."""
 
+import sqlite3
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+import lmdb
 import psycopg
 import pytest
 from msgspec import json
@@ -17,9 +21,10 @@ from holdfast.stores.postgres.address import parse
 from holdfast.testing.servers import holdfast as holdfast_server
 from holdfast.testing.servers.redis import RedisServer
 from tests.cli.running import holdfast
-from tests.postgres import own_postgres_url, shared_postgres
+from tests.postgres import empty_postgres_url, own_postgres_url, shared_postgres
 from tests.servers import own_redis_url
 from tests.stores.postgres.pooling import Rotation, through
+from tests.stores_by_name import url_of
 
 
 def findings(url: str, about: str) -> list[dict[str, Any]]:
@@ -91,6 +96,55 @@ def test_functions_of_other_releases_are_told_with_the_command_that_removes_them
             session.execute(sql.SQL("delete from {}.meta where name = 'functions 0123456789'").format(name))
     assert (schema["level"], "functions of 2 releases" in schema["finding"]) == ("notice", True)
     assert "holdfast prune-functions" in schema["remedy"]
+
+
+def _in_sqlite(url: str, name: str) -> None:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file, file:
+        file.execute("update holdfast_meta set value = '99' where name = ?", (name,))
+
+
+def _in_postgres(url: str, name: str) -> None:
+    with psycopg.connect(shared_postgres(), autocommit=True) as session:
+        meta = sql.Identifier(parse(url).schema, "meta")
+        session.execute(sql.SQL("update {} set value = '99' where name = {}").format(meta, sql.Literal(name)))
+
+
+def _in_lmdb(url: str, name: str) -> None:
+    with lmdb.open(url.removeprefix("lmdb:///"), max_dbs=64) as file, file.begin(write=True) as txn:
+        txn.put(name.encode(), b"99", db=file.open_db(b"about", txn=txn))
+
+
+def _in_redis(url: str, name: str) -> None:
+    from redis import Redis
+
+    with Redis.from_url(url.partition("?")[0]) as session:
+        session.set(f"{url.partition('prefix=')[2]}:{name}", "99")
+
+
+NOTES: dict[str, tuple[Callable[[str, str], None], str, str]] = {
+    "sqlite": (_in_sqlite, "expanded", "version"),
+    "postgres": (_in_postgres, "expanded", "version"),
+    "lmdb": (_in_lmdb, "", "format"),
+    "redis": (_in_redis, "", "format"),
+}
+"""What notes a newer form: one with additions, where the engine has such, and one that this release cannot read."""
+
+
+@pytest.mark.parametrize("store", NOTES)
+def test_a_form_that_a_newer_release_made_is_told_and_one_that_this_release_cannot_read_is_refused(store: str, tmp_path: Path) -> None:
+    note, added, changed = NOTES[store]
+    url = empty_postgres_url(" newer form") if store == "postgres" else url_of(store, tmp_path)
+    connect(url).close()
+    assert [one["level"] for one in findings(url, "schema")] == ["ok"], "control: it is of this release"
+    if added:
+        note(url, added)
+        (schema,) = findings(url, "schema")
+        assert (schema["level"], "upgrade the programs of this release" in schema["remedy"]) == ("notice", True)
+    note(url, changed)
+    ran = holdfast("doctor", "--json", f"--url={url}")
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (1, "", 1)
+    assert "99, but this version supports" in ran.stderr
+    assert "upgrade Holdfast" in ran.stderr
 
 
 def test_a_pooler_is_noticed_and_a_direct_connection_is_not() -> None:
