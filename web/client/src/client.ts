@@ -56,7 +56,7 @@ export interface Options {
 }
 
 export interface Call {
-  /** Ends the tries. A read is cut off at once; of a command that may change something the try under way is finished first. */
+  /** Ends the tries. A read is cut off at once; a command that may have been done is tried for five more seconds, to find out. */
   signal?: AbortSignal;
 }
 
@@ -77,14 +77,13 @@ export class Holdfast {
 
   /** Execute one command. It takes effect once, however often it has to be sent. */
   async execute<C extends CommandName>(name: C, body: Body<C>, call: Call = {}): Promise<Commands[C][1]> {
-    const [id, cut] = READS.has(name) ? [{}, call.signal] : [{ id: newId() }];
-    return (await this.#post(`/v1/${name.toLowerCase()}`, { ...id, ...body }, call.signal, cut)) as Commands[C][1];
+    return (await this.#command(`/v1/${name.toLowerCase()}`, body, READS.has(name), call)) as Commands[C][1];
   }
 
   /** Execute several commands as one step: all of them or none. The answers come in the same order. */
   async together(steps: readonly Step[], call: Call = {}): Promise<unknown[]> {
-    const [id, cut] = steps.every(({ type }) => READS.has(type)) ? [{}, call.signal] : [{ id: newId() }];
-    return (await this.#post("/v1/together", { ...id, commands: steps }, call.signal, cut)) as unknown[];
+    const isRead = steps.every(({ type }) => READS.has(type));
+    return (await this.#command("/v1/together", { commands: steps }, isRead, call)) as unknown[];
   }
 
   /** What the server is, and what its store promises. */
@@ -142,12 +141,12 @@ export class Holdfast {
 
   /** What a route answers. */
   async get<T>(path: string): Promise<T> {
-    return (await answered(() => this.request(path), this.#patience)) as T;
+    return (await answered((signal) => this.request(path, { signal }), this.#patience)) as T;
   }
 
   /** What a route that is no command answers to a body. */
   async post<T>(path: string, body: unknown): Promise<T> {
-    return (await this.#post(path, body)) as T;
+    return (await this.#post(path, body, true, {})) as T;
   }
 
   /** Send one request, with the token. */
@@ -157,9 +156,13 @@ export class Holdfast {
     return this.#fetch(`${this.url}${path}`, { ...init, headers });
   }
 
-  #post(path: string, body: unknown, signal?: AbortSignal, cut?: AbortSignal): Promise<unknown> {
-    const text = JSON.stringify(body);
-    const init: RequestInit = { method: "POST", body: text, headers: { "content-type": "application/json" }, signal: cut ?? null };
-    return answered(() => this.request(path, init), this.#patience, signal);
+  /** What only reads needs no id, for which the server would write. */
+  #command(path: string, body: object, isRead: boolean, call: Call): Promise<unknown> {
+    return this.#post(path, isRead ? body : { id: newId(), ...body }, isRead, call);
+  }
+
+  #post(path: string, body: unknown, isRead: boolean, call: Call): Promise<unknown> {
+    const init: RequestInit = { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } };
+    return answered((signal) => this.request(path, { ...init, signal }), this.#patience, call.signal, isRead);
   }
 }

@@ -1,7 +1,7 @@
 /** Hints on many topics with one request: something may have changed, so look again. */
 
 import { HoldfastError, errorOf } from "./errors.ts";
-import { pause } from "./retry.ts";
+import { isLost, pause, within } from "./retry.ts";
 import type * as wire from "./wire.ts";
 
 type Request = (path: string, init: RequestInit) => Promise<Response>;
@@ -10,6 +10,8 @@ const WAIT_S = 50;
 /** How often it is looked where nothing can be waited on, and after a lost connection. */
 const POLL_S = 1;
 const AGAIN_S = 0.2;
+/** How much later than asked for an answer may come. */
+const LATE_S = 15;
 
 /** Topics, each with the mark up to which it was heard of; null for one that was not waited on yet. */
 export type Marks = Map<string, string | null>;
@@ -56,9 +58,11 @@ export async function hinted(request: Request, topic: string, marks: Marks, time
 /** One request: the topics with a hint behind their marks, none if a mark was taken, undefined if the time was over. */
 async function heardOf(request: Request, marks: Marks, timeoutS: number, signal: AbortSignal | undefined): Promise<string[] | undefined> {
   const body = JSON.stringify({ topics: [...marks], timeout_s: timeoutS });
-  const response = await request("/v1/wait", { method: "POST", body, signal: signal ?? null, headers: { "content-type": "application/json" } });
-  if (!response.ok) throw await errorOf(response);
-  const waited = (await response.json()) as wire.Waited;
+  const waited = await within(timeoutS + LATE_S, signal, async (one) => {
+    const response = await request("/v1/wait", { method: "POST", body, signal: one, headers: { "content-type": "application/json" } });
+    if (!response.ok) throw await errorOf(response);
+    return (await response.json()) as wire.Waited;
+  });
   for (const topic of waited.refused ?? []) marks.delete(topic);
   const known = waited.topics as unknown as [string, string, number | null][];
   const heard = known.filter(([topic]) => marks.get(topic) != null).map(([topic]) => topic);
@@ -69,5 +73,5 @@ async function heardOf(request: Request, marks: Marks, timeoutS: number, signal:
 
 /** Whether the wait can be made again. */
 function passes(error: unknown): boolean {
-  return error instanceof HoldfastError ? [429, 503].includes(error.status) : error instanceof TypeError;
+  return error instanceof HoldfastError ? [429, 503].includes(error.status) : isLost(error);
 }

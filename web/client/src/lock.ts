@@ -38,7 +38,11 @@ export class Lock {
     const end = now() + (options.timeoutS ?? Infinity);
     const leaseId = newId();
     for (;;) {
-      const asked = await this.#ask(leaseId);
+      const asked = await this.#ask(leaseId, options.signal);
+      if (options.signal?.aborted) {
+        await asked.held?.release();
+        throw options.signal.reason;
+      }
       if (asked.held) return asked.held;
       const left = end - now();
       if (left <= 0) throw new LeaseHeld("lease_held", 409, `lock ${this.name} is held by ${asked.holder}`);
@@ -58,11 +62,11 @@ export class Lock {
     }
   }
 
-  async #ask(leaseId: string): Promise<{ held?: HeldLock; holder: string; endsInS?: number | null }> {
+  async #ask(leaseId: string, signal?: AbortSignal): Promise<{ held?: HeldLock; holder: string; endsInS?: number | null }> {
     const started = now();
     const key = encodeKey(["lock", this.name]);
     const body = { dict: null, key, holder: this.#holder, lease_id: leaseId, lease_s: this.#leaseS };
-    const { lease, ends_in_s } = await this.#client.execute("Acquire", body);
+    const { lease, ends_in_s } = await this.#client.execute("Acquire", body, signal ? { signal } : {});
     if (lease.lease_id !== leaseId) return { holder: lease.holder, endsInS: ends_in_s ?? null };
     return { held: new HeldLock(this.#client, this.name, key, leaseId, lease.token, this.#leaseS, started), holder: lease.holder };
   }

@@ -89,6 +89,84 @@ test("what is claimed when the signal is aborted is given back", async () => {
   assert.equal((await queue.stats()).ready, 1);
 });
 
+test("a claim that is aborted while it is tried again is given back, and one that is not asked for again is held", async () => {
+  const queue = client.queue<number>("aborted-between");
+  await queue.put(1);
+  const aborted = async (goesOn: boolean) => {
+    const end = new AbortController();
+    let tries = 0;
+    const lossy: typeof fetch = async (input, init) => {
+      if (tries++ && !goesOn) throw new TypeError("the server is away");
+      const response = await fetch(input, init);
+      if (tries > 1) return response;
+      setImmediate(() => end.abort());
+      throw new TypeError("the answer was lost");
+    };
+    const patience = goesOn ? {} : { forS: 0.2 };
+    const lost = new Holdfast(server.url, { fetch: lossy, patience }).queue("aborted-between");
+    await assert.rejects(lost.claim({ signal: end.signal }), goesOn ? { name: "AbortError" } : OutcomeUnknown);
+  };
+  await aborted(true);
+  assert.equal((await queue.stats()).ready, 1);
+  await aborted(false);
+  assert.equal((await queue.stats()).leased, 1, "control: nobody asks what it was granted");
+});
+
+/** What a server that stands still answers. */
+function silence(init?: RequestInit): Promise<never> {
+  return new Promise((_, reject) => init!.signal!.addEventListener("abort", () => reject(init!.signal!.reason)));
+}
+
+test("a try that gets no answer is made again after its time, and a lock that is waited for is not taken after an abort", async () => {
+  let tries = 0;
+  const silent: typeof fetch = (input, init) => (tries++ ? fetch(input, init) : silence(init));
+  const patient = new Holdfast(server.url, { fetch: silent, patience: { tryS: 0.05 } });
+  await patient.queue("silent").put(1);
+  assert.deepEqual([tries, (await client.queue("silent").stats()).ready], [2, 1]);
+  const end = new AbortController();
+  const late: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    end.abort();
+    return response;
+  };
+  const lock = new Holdfast(server.url, { fetch: late }).lock("late");
+  await assert.rejects(lock.acquire({ signal: end.signal }), { name: "AbortError" });
+  await (await client.lock("late").tryAcquire())!.release();
+});
+
+test("a claim is lost when its lease may have ended, though the server says nothing", async () => {
+  const queue = client.queue<number>("silent-renewals");
+  await queue.put(1);
+  const deaf: typeof fetch = (input, init) => (String(input).endsWith("/extend") ? silence(init) : fetch(input, init));
+  const patient = new Holdfast(server.url, { fetch: deaf, patience: { forS: 0.6, tryS: 0.6 } });
+  const claim = (await patient.queue("silent-renewals").claim({ leaseS: 0.3 }))!;
+  await new Promise((resolve) => claim.signal.addEventListener("abort", resolve));
+  assert.ok(claim.signal.reason instanceof ClaimLost);
+});
+
+test("a watch that hears nothing is made again, and goes on behind its last event", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const asked: string[] = [];
+  const stopped: typeof fetch = async (input, init) => {
+    asked.push(String(input).split("after=")[1]!);
+    const event = new TextEncoder().encode(`data: {"event": "put", "index": ${asked.length}}\n\n`);
+    const start = (out: ReadableStreamDefaultController) => {
+      out.enqueue(event);
+      init!.signal!.addEventListener("abort", () => out.error(init!.signal!.reason));
+    };
+    return new Response(new ReadableStream({ start }));
+  };
+  const events = new Holdfast(server.url, { fetch: stopped }).watch("queue:any");
+  assert.equal((await events.next()).value?.index, 1);
+  const next = events.next();
+  while (asked.length < 2) {
+    await new Promise((resolve) => setImmediate(resolve));
+    t.mock.timers.tick(60_000);
+  }
+  assert.equal((await next).value?.index, 2);
+  assert.deepEqual(asked, ["-1", "1"]);
+});
+
 test("a waiting claim takes what becomes due meanwhile, and ends with its signal or its time", async () => {
   const queue = client.queue<number>("due");
   await queue.put(1, { delayS: 0.1 });
