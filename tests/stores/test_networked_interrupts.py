@@ -1,15 +1,16 @@
-"""A Ctrl-C on the way to a store across a wire: what was granted meanwhile is given back."""
+"""A Ctrl-C on the way to a store across a wire: what was granted meanwhile is given back, and nothing else is done."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from holdfast.commands import Acquire, Look
+from holdfast.commands import Acquire, Claim, Command, Look, Put, Together
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.redis import RedisStore
-from holdfast.testing.conformance.asking import claim, put, stats
+from holdfast.stores.undo_cancelled import finish_taking_back
+from holdfast.testing.conformance.asking import JOBS, claim, item, put, stats
 from tests.sentinel_databases import until
 from tests.server.serving import Served
 from tests.servers import own_redis_url
@@ -55,3 +56,27 @@ def test_a_lease_that_is_interrupted_is_given_back(store: Crossing, monkeypatch:
     with pytest.raises(KeyboardInterrupt):
         store.execute(Acquire(None, "name", "me", "id", 600.0))
     until(lambda: store.execute(Look(None, ["name"])).leases == [None])
+
+
+def interrupted_before_it_is_sent(store: Crossing, monkeypatch: pytest.MonkeyPatch, command: Command[Any]) -> None:
+    connections: Any = store.connections if isinstance(store, RedisStore) else store._connections
+
+    def interrupted(*_: Any) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(connections, "send", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.execute(command)
+    finish_taking_back(store)
+
+
+def test_a_step_that_was_interrupted_is_not_done_afterwards(store: Crossing, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted_before_it_is_sent(store, monkeypatch, Together([Put(JOBS, [item("a")]), Put("other", [item("b")])]))
+    assert stats(store).total == 0
+
+
+def test_a_step_that_claims_is_sent_again_to_give_back_what_it_claimed(store: Crossing, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(store, "a")
+    interrupted_before_it_is_sent(store, monkeypatch, Together([Claim(JOBS, "me", 600.0), Put("other", [item("b")])]))
+    assert (stats(store).ready, stats(store, "other").total) == (1, 1)

@@ -102,8 +102,8 @@ class Crowd:
 def served(kind: str, folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
     """The URL of a store, and what restarts it."""
     with ExitStack() as stack:
-        if kind == "sqlite":
-            yield f"sqlite:///{folder}/jobs.db", lambda: None
+        if kind in ("sqlite", "lmdb"):
+            yield f"{kind}:///{folder}/jobs", lambda: None
         elif kind == "postgres":
             postgres = stack.enter_context(PostgresServer())
             yield postgres.url, postgres.restart
@@ -142,7 +142,7 @@ def rush(kind: str, folder: Path, code: str, faults: tuple[str, ...], *, work_s:
     return crowd
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres", "redis", "http"])
+@pytest.mark.parametrize("kind", ["sqlite", "lmdb", "postgres", "redis", "http"])
 def test_two_programs_never_run_at_once(kind: str, tmp_path: Path) -> None:
     crowd = rush(kind, tmp_path, GUARDED, MIXED, work_s=0.3)
     tokens = crowd.tokens()

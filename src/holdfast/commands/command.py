@@ -71,6 +71,10 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
         """The same command, refusing as a whole when any of its items fails."""
         return self
 
+    def can_grant(self) -> bool:
+        """Whether its answer may be something that is held, or taken, and so can be taken back."""
+        return type(self).undo is not Command.undo
+
     def undo(self, answer: R) -> "list[Command[Any]]":
         """What takes it back, in this order, for a caller who was cancelled before the answer came; empty where nothing is held.
 

@@ -120,6 +120,9 @@ class Together(Command[list[Any]], frozen=True):
     def write(self, tx: Transaction, plan: list[tuple[Command[Any], Any]]) -> list[Any]:
         return [command.write(tx, part) for command, part in plan]
 
+    def can_grant(self) -> bool:
+        return any(command.can_grant() for command in self.commands)
+
     def undo(self, answer: list[Any]) -> list[Command[Any]]:
         """Give back what its claims and leases got; what else it did stays done."""
         return [undo for command, part in zip(self.commands, answer, strict=True) for undo in command.undo(part)]

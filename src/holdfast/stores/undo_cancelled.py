@@ -33,7 +33,7 @@ def take_back_if_cancelled(store: Executor, error: BaseException, command: Comma
 
 def take_back(store: Executor, command: Command[Any]) -> None:
     """Give back in another thread what a cancelled caller got, or will get; the command has the id it was sent under."""
-    if type(command).undo is Command.undo:
+    if not command.can_grant():
         return
     with _lock:
         _waiting.setdefault(store, deque()).append(command)

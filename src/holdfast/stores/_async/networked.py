@@ -16,13 +16,18 @@ async def execute(store: Requests, send: Callable[..., Awaitable[Any]], command:
     store.refuse_if_closed()
     command.measure(store.limits)
     command = named(command)
+    was_sent = False
 
     async def attempt() -> R:
+        nonlocal was_sent
         store.refuse_if_closed()
-        return store.answer(command, await send(*store.request(command)))
+        request = store.request(command)
+        was_sent = True
+        return store.answer(command, await send(*request))
 
     try:
         return await retry_async(attempt, Tries(store.patience), store.pause_async)
     except BaseException as error:
-        take_back_if_cancelled(store, error, command)
+        if was_sent:
+            take_back_if_cancelled(store, error, command)
         raise

@@ -17,13 +17,18 @@ def execute(store: Requests, send: Callable[..., Any], command: Command[R]) -> R
     store.refuse_if_closed()
     command.measure(store.limits)
     command = named(command)
+    was_sent = False
 
     def attempt() -> R:
+        nonlocal was_sent
         store.refuse_if_closed()
-        return store.answer(command, send(*store.request(command)))
+        request = store.request(command)
+        was_sent = True
+        return store.answer(command, send(*request))
 
     try:
         return retry(attempt, Tries(store.patience), store.pause)
     except BaseException as error:
-        take_back_if_cancelled(store, error, command)
+        if was_sent:
+            take_back_if_cancelled(store, error, command)
         raise
