@@ -1,15 +1,14 @@
 """The valid values of each field of a command: one declaration per field, checked before anything is sent."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from operator import index
 from typing import Any, Final, Protocol
 
-from msgspec import UNSET, Raw, Struct
-from msgspec.structs import fields as struct_fields
-from msgspec.structs import force_setattr
+from msgspec import Raw, Struct
 
+from holdfast.codec.compiled_check import compiled_check
 from holdfast.codec.keys import KEY_BYTES
 from holdfast.codec.limits import Limits, check_duration, keepable, shown
 from holdfast.codec.metadata import decode_metadata
@@ -197,24 +196,19 @@ class Row(Struct, frozen=True):
 
 def check_fields(struct: Struct, fields: Sequence[Field]) -> None:
     """Refuse what a field cannot hold, and keep the rest in the form that stores keep; what is left out stays so."""
-    defaults = _defaults.get(type(struct)) or _learn_defaults(type(struct))
-    for field in fields:
-        name = field.name
-        value = getattr(struct, name)
-        if value is defaults[name] or value is UNSET:
-            continue
-        checked = field.check(value)
-        if checked is not value:
-            force_setattr(struct, name, checked)
+    known = _checks.get((type(struct), id(fields)))
+    check = _learn(type(struct), fields) if known is None else known[1]
+    check(struct)
 
 
-_defaults: dict[type[Struct], dict[str, object]] = {}
-"""By type and field: what a field is that was left out, or NODEFAULT."""
+_checks: dict[tuple[type[Struct], int], tuple[Sequence[Field], Callable[[Struct], None]]] = {}
+"""By type and fields. Those are constants, and kept, so that no others are ever at their address."""
 
 
-def _learn_defaults(kind: type[Struct]) -> dict[str, object]:
-    defaults = _defaults[kind] = {field.name: field.default for field in struct_fields(kind)}
-    return defaults
+def _learn(kind: type[Struct], fields: Sequence[Field]) -> Callable[[Struct], None]:
+    check = compiled_check(kind, {field.name: field.check for field in fields})
+    _checks[kind, id(fields)] = fields, check
+    return check
 
 
 _INT32: Final = 2**31 - 1

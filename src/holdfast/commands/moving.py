@@ -84,7 +84,9 @@ class Browse(Command[Browsed], frozen=True):
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
         check_choice(self.state, STATES, "state")
-        check_fields(self, (*self.checked, CURSORS[self.state]))
+        check_fields(self, self.checked)
+        if self.after is not None:
+            force_setattr(self, "after", CURSORS[self.state].check(self.after))
         if self.ids is not None and self.keys is not None:
             raise ValueError("give ids or keys, not both")
 
@@ -204,7 +206,9 @@ class Move(Command[Moved], frozen=True):
         check_name(self.queue, "queue")
         check_choice(self.to, MOVES, "to")
         check_choice(self.state, STATES, "state")
-        check_fields(self, (*self.checked, CURSORS[self.state]))
+        check_fields(self, self.checked)
+        if self.after is not None:
+            force_setattr(self, "after", CURSORS[self.state].check(self.after))
         if self.to_queue is not None:
             check_name(self.to_queue, "queue")
             if self.to != "ready":

@@ -1,7 +1,7 @@
 """The terms of a lease request."""
 
 from collections.abc import Callable
-from typing import Any, Final, TypedDict
+from typing import Any, ClassVar, Final, TypedDict
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.arguments.where import Where
 from holdfast.codec import JSON, Codec, check_name
 from holdfast.codec.call_fields import AUTO_RENEW, HELD_S, MAX_HOLD_S, PLACE_S, RENEW_INTERVAL_S
-from holdfast.codec.fields import CAPACITY, MAX_WAITERS, WEIGHT, check_fields
+from holdfast.codec.fields import CAPACITY, MAX_WAITERS, WEIGHT, Field, check_fields
 from holdfast.commands import Acquire, LeaseName
 from holdfast.holding.hold import Hold, interval_of
 from holdfast.records import Lease
@@ -37,19 +37,23 @@ IN_LINE_S: Final = 10.0
 class Sharing(Struct, frozen=True):
     """How much of a name with capacity is asked for, and how to wait for it."""
 
+    checked: ClassVar[tuple[Field, ...]] = (CAPACITY, WEIGHT, PLACE_S, MAX_WAITERS)
+
     capacity: int
     weight: int = 1
     in_line_s: float = IN_LINE_S
     max_waiters: int | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, (CAPACITY, WEIGHT, PLACE_S, MAX_WAITERS))
+        check_fields(self, self.checked)
         if self.weight > self.capacity:
             raise ValueError(f"weight must be at most the capacity of {self.capacity:,}, not {self.weight:,}")
 
 
 class Terms(Struct, frozen=True):
     """What is asked for: which key, for whom, for how long, and how it is to be held."""
+
+    checked: ClassVar[tuple[Field, ...]] = (HELD_S, AUTO_RENEW, RENEW_INTERVAL_S, MAX_HOLD_S)
 
     dict: str | None
     key: str
@@ -70,7 +74,7 @@ class Terms(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.holder, "holder")
-        check_fields(self, (HELD_S, AUTO_RENEW, RENEW_INTERVAL_S, MAX_HOLD_S))
+        check_fields(self, self.checked)
         # Now: once the lease is taken it is too late to refuse.
         interval_of(self.lease_s, self.renew_interval_s)
 

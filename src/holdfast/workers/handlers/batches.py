@@ -3,11 +3,11 @@
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from typing import Any, Union, get_args, get_origin
+from typing import Any, ClassVar, Union, get_args, get_origin
 
 from msgspec import Struct
 
-from holdfast.codec.fields import Seconds, Whole, check_fields
+from holdfast.codec.fields import Field, Seconds, Whole, check_fields
 from holdfast.telemetry.tracing import is_traced, working_on
 from holdfast.wording import counted
 from holdfast.workers.handlers.arguments import Arguments, TaskHandler, hints_of
@@ -23,11 +23,13 @@ SIZE_MOST = 10_000
 class BatchTerms(Struct, frozen=True):
     """How many jobs one call takes, and how long it waits for them."""
 
+    checked: ClassVar[tuple[Field, ...]] = (Whole("size", 1, SIZE_MOST), Seconds("within_s"))
+
     size: int = 100
     within_s: float = 0.5
 
     def __post_init__(self) -> None:
-        check_fields(self, (Whole("size", 1, SIZE_MOST), Seconds("within_s")))
+        check_fields(self, self.checked)
 
 
 class BatchArguments(Arguments):
