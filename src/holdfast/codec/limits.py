@@ -54,6 +54,11 @@ def check_name(name: object, what: str = "queue", limits: Limits = DEFAULT_LIMIT
     return name
 
 
+def is_short(text: object) -> bool:
+    """Whether a text is within every limit, and printable, as nearly all are."""
+    return type(text) is str and len(text) <= SHORT and text.isprintable()
+
+
 def keepable(text: str) -> str:
     """The text as every store can keep it: PostgreSQL's have no character 0, and a lone surrogate is not Unicode."""
     return _UNKEPT.sub("\ufffd", text)
