@@ -94,12 +94,17 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
         return answer
 
 
+def with_fields(struct: Any, **fields: Any) -> Any:
+    """A copy with other fields, unchecked: every command pays for this, so what was checked is not checked again."""
+    changed = struct.__copy__()
+    for name, value in fields.items():
+        force_setattr(changed, name, value)
+    return changed
+
+
 def as_a_whole(command: C) -> C:
-    """The same command with `all_or_none`. Every step pays for this, so what was checked is not checked again."""
-    if command.all_or_none:  # type: ignore[attr-defined] # only commands with this field ask
-        return command
-    whole: C = command.__copy__()  # type: ignore[attr-defined] # as every struct has
-    force_setattr(whole, "all_or_none", True)  # noqa: FBT003 - the value of the field
+    """The same command with `all_or_none`."""
+    whole: C = command if command.all_or_none else with_fields(command, all_or_none=True)  # type: ignore[attr-defined] # only commands with this field ask
     return whole
 
 

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from holdfast.backoff import Backoff
 from holdfast.commands import Command
+from holdfast.commands.command import with_fields
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.ids import new_id
 
@@ -87,4 +87,7 @@ async def retry_async(attempt: Callable[[], Awaitable[R]], tries: Tries, sleep: 
 
 def named(command: C) -> C:
     """Give the command an id to be known by when it is tried again; what only reads needs none."""
-    return command if command.id or command.reads_only else replace(command, id=new_id())
+    if command.id or command.reads_only:
+        return command
+    with_id: C = with_fields(command, id=new_id())
+    return with_id

@@ -8,13 +8,14 @@ from msgspec import UNSET, Raw, json
 from msgspec.structs import fields
 
 from holdfast.commands import Acquire, Acquired, Command, Configure, Import, Put, Together, Write, encode_command
+from holdfast.commands.command import with_fields
 from holdfast.commands.together import only_reads
 from holdfast.errors import LeaseHeld, LineFull
 from holdfast.ids import new_id
 from holdfast.records import Lease, Message
 from holdfast.stores.postgres.fast import FastCalls, item_options, text_of
 from holdfast.stores.postgres.placeholders import COLUMNS
-from holdfast.stores.postgres.statements import Call, in_schema, with_fields
+from holdfast.stores.postgres.statements import Call, in_schema
 
 R = TypeVar("R")
 

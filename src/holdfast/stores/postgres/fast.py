@@ -23,8 +23,9 @@ from holdfast.commands import (
     Write,
     encode_command,
 )
+from holdfast.commands.command import with_fields
 from holdfast.commands.plain import uses_only
-from holdfast.stores.postgres.statements import Call, as_array, function, with_fields
+from holdfast.stores.postgres.statements import Call, as_array, function
 
 ALSO: dict[type[Command[Any]], tuple[str, ...]] = {Claim: ("take",), Acquire: ("capacity", "weight", "in_line_s", "max_waiters")}
 """What the functions know besides the plain fields."""

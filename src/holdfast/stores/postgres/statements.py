@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Iterable
-from copy import copy
 from itertools import count
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
 from psycopg import DataError, sql
 
 from holdfast.stores.postgres.function_names import own
@@ -62,14 +60,6 @@ def as_sent(parameter: Any) -> bytes | None:
         # The text would end there.
         raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     return sent
-
-
-def with_fields(record: Any, **fields: Any) -> Any:
-    """A copy with other fields, unchecked: what it becomes is the wire's."""
-    changed = copy(record)
-    for name, value in fields.items():
-        force_setattr(changed, name, value)
-    return changed
 
 
 def numbered(statement: bytes) -> bytes:
