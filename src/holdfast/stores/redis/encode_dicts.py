@@ -29,7 +29,7 @@ from holdfast.commands import (
     Written,
 )
 from holdfast.records import seconds_in
-from holdfast.stores.redis.plans import Fields, Plan, Plans, given, listed_from
+from holdfast.stores.redis.plans import Fields, Plan, Plans, Repeated, given, listed_from, stated_fields
 from holdfast.stores.redis.records import KeptEntry, KeptLease
 
 OF_CAPACITY: Final = ("capacity", "weight", "in_line_s", "max_waiters")
@@ -42,12 +42,18 @@ def _read(command: Read) -> Fields:
     return listed_from(command)
 
 
+_facts_of_write = Repeated(Write, "changes").of
+_facts_of_change = stated_fields(Change, [name for name in Change.__struct_fields__ if name != "by"])
+
+
 def _write(command: Write) -> Fields:
-    return {**given(command, "changes"), "changes": [_change(change) for change in command.changes]}
+    fields = _facts_of_write(command)
+    fields["changes"] = list(map(_change, command.changes))
+    return fields
 
 
 def _change(change: Change) -> Fields:
-    fields = given(change, "by")
+    fields = _facts_of_change(change)
     if change.do == "increment":
         fields["by"] = json.encode(change.by).decode()  # Exactly as it was given.
     return fields

@@ -36,7 +36,7 @@ function acquire.check(command)
   end
   local plan = { held = held, entry = command.dict and entry_of(open_dict(command.dict), command.key) }
   if not held and command.dict and command.default and not plan.entry then
-    plan.changes = { { key = command.key, ["do"] = "put", value = command.default, expect = "absent" } }
+    plan.changes = { { key = command.key, value = command.default, expect = "absent" } }
     plan.default = plan_changes(open_dict(command.dict), plan.changes)
   end
   return plan

@@ -2,7 +2,7 @@
 --
 -- KEYS  1 the store  2 the dict
 -- ARGV  1 the command: dict, all_or_none, changes, each with key, do, value, by (as text), expect, expected, revision, lease, fence, ttl, interval_us,
---         burst, cost
+--         burst, cost; what is as by default is left out: a put without a condition is key and value
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers a list of {entry, because, due_in}: the entry now in force, or the one a delete removed, what stood in the way, and when a change
 -- that came too early may be made.

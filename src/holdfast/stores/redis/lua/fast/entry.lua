@@ -4,10 +4,10 @@
 --- Whether a change is one that needs no more than the entry before it to be judged, and meets what it expects.
 local function is_met(change, entry)
   local expect = change.expect
-  return expect == "any"
+  return expect == nil
     or (expect == "absent" and not entry)
     or (expect == "value" and entry and entry.value == change.expected)
-    or (expect == "revision" and (entry and entry.revision or 0) == change.revision)
+    or (expect == "revision" and (entry and entry.revision or 0) == (change.revision or 0))
 end
 
 local function is_lease_held(dict, change)
@@ -27,7 +27,7 @@ end
 
 --- The entry that a change makes, the same packed, and the entry and the fence before; nothing where the full rules must decide.
 local function plan_entry(dict, change, newest, number)
-  if change["do"] ~= "put" or change.ttl or not call("HGET", dict, "created_at") then
+  if change["do"] or change.ttl or not call("HGET", dict, "created_at") then
     return nil
   end
   local packed = call("HGET", dict .. ":entries", change.key)

@@ -17,7 +17,7 @@ local function recent_changes(placement)
   local changes = {}
   for key, one in pairs(placement.begun) do
     local value = '"' .. string.gsub(one.id, '["\\]', "\\%0") .. '"'
-    table.insert(changes, { key = key, ["do"] = "put", value = value, expect = "any", ttl = one.ttl, place = one.place })
+    table.insert(changes, { key = key, value = value, ttl = one.ttl, place = one.place })
   end
   table.sort(changes, function(one, other)
     return one.place < other.place

@@ -23,7 +23,7 @@ do -- Lua allows 200 local names at a time.
       return entry ~= nil and entry.value == change.expected
     end,
     revision = function(entry, change)
-      return (entry and entry.revision or 0) == change.revision
+      return (entry and entry.revision or 0) == (change.revision or 0)
     end,
   }
 
@@ -33,7 +33,7 @@ do -- Lua allows 200 local names at a time.
       return "lease"
     elseif change.fence and fence_of(dict, change.key) > change.fence then
       return "fence"
-    elseif not meets[change.expect](entry, change) then
+    elseif not meets[change.expect or "any"](entry, change) then
       return "compare"
     end
     return nil
@@ -67,8 +67,8 @@ do -- Lua allows 200 local names at a time.
     if entry and not entry.expires_at then
       refuse("NoRate", { dict = dict.name, key = change.key })
     end
-    local until_then = math.max(entry and entry.expires_at or now, now) + change.cost * change.interval_us
-    return until_then, until_then - change.burst * change.interval_us - now
+    local until_then = math.max(entry and entry.expires_at or now, now) + (change.cost or 1) * change.interval_us
+    return until_then, until_then - (change.burst or 1) * change.interval_us - now
   end
 
   --- Each change with its outcome: {because, entry, due_in}; the revision of what will be written is not known yet.
@@ -82,7 +82,7 @@ do -- Lua allows 200 local names at a time.
     for i, change in ipairs(changes) do
       local entry = dict.entries[change.key] or nil
       local because = obstacle(dict, change, entry)
-      local is_write = change["do"] == "put" or change["do"] == "increment" or change["do"] == "pace"
+      local is_write = not change["do"] or change["do"] == "increment" or change["do"] == "pace"
       local expires_at, due_in = change.ttl and now + change.ttl, nil
       if not because and change["do"] == "pace" then
         expires_at, due_in = paced(dict, change, entry)
