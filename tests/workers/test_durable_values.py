@@ -145,3 +145,49 @@ def test_the_history_of_a_job_that_begins_again_is_dropped(bench: Bench) -> None
     assert job.result(timeout_s=0) == 0
     assert rows == [6] * 4  # The head, and the five steps of this run.
     assert bench.left() == {"steps": [], "signals": []}
+
+
+def test_a_step_that_waits_for_its_next_try_says_why_in_its_status_and_in_the_log(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    app = bench.tasks()
+
+    def pay() -> None:
+        raise ConnectionError("no route")
+
+    @app.task(name="order")
+    def order(job: JobContext) -> None:
+        job.step("pay", pay)
+
+    job = order.put()
+    bench.drain(app)
+    assert (job.status().waiting_for or "").startswith("another try of step pay after ConnectionError: no route until ")
+    (line,) = [record for record in caplog.records if record.name == "holdfast.worker" and record.levelno == logging.WARNING]
+    text = line.getMessage()
+    assert text.startswith(f"step 'pay' of job {job.id} of queue 'default' failed (attempt 1 of 3), again in ")
+    assert text.endswith(" s: ConnectionError: no route")
+    assert line.exc_info is not None
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda job, _: job.step("pay", 5), "step 'pay' calls a function, not 5"),
+        (lambda job, _: job.call(len, []), r"a job calls tasks, as @app.task makes them, not .* a function is a step"),
+        (lambda job, other: job.map(other, [1]), r"a map takes calls of a task, as task.args\(…\) gives them, not 1 \(int\)"),
+        (lambda job, other: job.map(other, [job.tried.args()]), "a call of 'tried' cannot be put for 'other'"),
+    ],
+)
+def test_what_is_no_function_no_task_and_no_call_is_refused(bench: Bench, call: Any, why: str) -> None:
+    app = bench.tasks(max_attempts=1)
+
+    @app.task(name="other")
+    def other() -> None: ...
+
+    @app.task(name="tried")
+    def tried(job: JobContext) -> Any:
+        vars(job)["tried"] = tried
+        return call(job, other)
+
+    job = tried.put()
+    bench.drain(app)
+    with pytest.raises(JobFailed, match=why):
+        job.result(timeout_s=0)

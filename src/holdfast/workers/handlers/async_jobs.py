@@ -17,7 +17,7 @@ from holdfast.workers.steps._async.child import AsyncChild
 from holdfast.workers.steps._async.flows import AsyncFlowRun
 from holdfast.workers.steps._async.maps import raised
 from holdfast.workers.steps._async.steps import AsyncSteps
-from holdfast.workers.steps.called import CallableTask, map_calls
+from holdfast.workers.steps.called import CallableTask, check_task, map_calls
 from holdfast.workers.steps.context import PLAIN, random_number, seconds_until, utc_now
 from holdfast.workers.steps.options import StepCall
 from holdfast.workers.steps.rows import check_step_name, hash_of
@@ -111,6 +111,7 @@ class AsyncJobContext(JobContext):
 
     async def start(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> AsyncChild[T]:  # type: ignore[override]
         """Put a job of a task, in the same step as its record, and go on; `await child.result()` waits for it."""
+        check_task(task)
         call, steps = task.args(*args, **kwargs), self._async_steps()
         make = self._child_maker(task, call, steps.history.message)
         key = await steps.family.start(self._branch, task.name, hash_of((), call.arguments), task.queue, make)

@@ -1,10 +1,11 @@
 """The tasks that a durable job can call, and the calls of a map."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, Unpack, runtime_checkable
 
 from holdfast.arguments.put_options import PutOptions
 from holdfast.codec import Codec
+from holdfast.codec.limits import shown
 from holdfast.commands import Item
 from holdfast.records import Message
 from holdfast.workers.steps.rows import hash_of
@@ -19,6 +20,7 @@ MAP_MOST: Final = 100_000
 """How many children one map has at most."""
 
 
+@runtime_checkable
 class CallableTask(Protocol[P, R_co]):
     """A task that a job can call: what `Tasks.task` makes."""
 
@@ -46,11 +48,20 @@ class CallableTask(Protocol[P, R_co]):
         ...
 
 
+@runtime_checkable
+class TaskCall(Protocol):
+    """A call of a task."""
+
+    def of(self, task: str) -> dict[str, Any]:
+        """The arguments, if they are for this task; else ValueError."""
+        ...
+
+
 class MapCalls:
     """The calls of a map, and what makes their messages."""
 
     def __init__(self, task: CallableTask[..., Any], calls: "list[Call[Any]]", parent: Message) -> None:
-        self.hashes: list[str] = [hash_of((), call.arguments) for call in calls]
+        self.hashes: list[str] = [hash_of((), call.of(task.name)) for call in calls]
         self.name: str = task.name
         self.queue: str = task.queue
         self.codec: Codec = task.options.result_codec
@@ -71,9 +82,19 @@ class MapCalls:
 
 def map_calls(task: CallableTask[..., Any], calls: "Iterable[Call[Any]]", parent: Message, on_failure: str) -> MapCalls:
     """The calls of a map, checked."""
+    check_task(task)
     found = list(calls)
+    for call in found:
+        if not isinstance(call, TaskCall):
+            raise TypeError(f"a map takes calls of a task, as task.args(…) gives them, not {shown(call)} ({type(call).__name__})")
     if len(found) > MAP_MOST:
         raise ValueError(f"a map has at most {MAP_MOST:,} calls, not {len(found):,}: make several")
     if on_failure not in ("raise", "collect"):
         raise ValueError(f"on_failure must be one of 'raise', 'collect', not {on_failure!r}")
     return MapCalls(task, found, parent)
+
+
+def check_task(task: object) -> None:
+    """Refuse what is no task, such as the function of one."""
+    if not isinstance(task, CallableTask):
+        raise TypeError(f"a job calls tasks, as @app.task makes them, not {shown(task)} ({type(task).__name__}): a function is a step")

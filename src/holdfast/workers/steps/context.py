@@ -16,7 +16,7 @@ from holdfast.records import Message
 from holdfast.workers.steps._sync.child import Child
 from holdfast.workers.steps._sync.maps import raised
 from holdfast.workers.steps._sync.steps import Steps
-from holdfast.workers.steps.called import CallableTask, map_calls
+from holdfast.workers.steps.called import CallableTask, check_task, map_calls
 from holdfast.workers.steps.options import StepCall, StepOptions, StepRules
 from holdfast.workers.steps.rows import check_step_name, hash_of
 from holdfast.workers.steps.waits import Suspended
@@ -121,6 +121,7 @@ class StepMethods(StepContext):
 
     def start(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
         """Put a job of a task, in the same step as its record, and go on; `result()` of what this returns waits for it."""
+        check_task(task)
         call, steps = task.args(*args, **kwargs), self._own_steps()
         make = self._child_maker(task, call, steps.history.message)
         key = steps.family.start(self._branch, task.name, hash_of((), call.arguments), task.queue, make)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from holdfast.backoff import Backoff
 from holdfast.codec import JSON, Codec, codec_for
 from holdfast.codec.fields import check_fields
+from holdfast.codec.limits import shown
 from holdfast.codec.object_fields import Instance
 from holdfast.workers.handlers.signatures import declared
 from holdfast.workers.steps.rows import hash_of
@@ -85,6 +86,10 @@ class StepCall(Struct, frozen=True):
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"step {self.name!r} calls a function, not {shown(self.function)}: give the function, then its arguments")
 
     def codec(self, given: Codec | None) -> Codec:
         """How its result is encoded, given the user's codec of the task; moments, ids and numbers of the library are no secrets."""

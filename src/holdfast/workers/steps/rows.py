@@ -64,6 +64,11 @@ class Row(Struct, frozen=True, omit_defaults=True):
         """The row as it is stored."""
         return Raw(json.encode(self))
 
+    @property
+    def reason(self) -> str:
+        """Why it failed, in one line."""
+        return f"{self.type}: {self.message}" if self.message else self.type or "a try that was not recorded"
+
     def error(self, name: str) -> Exception:
         """What a step that failed for good raises, each time that it is asked for."""
         if self.child is not None:

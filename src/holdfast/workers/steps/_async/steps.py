@@ -15,6 +15,7 @@ from holdfast.workers.steps._async.families import AsyncFamily
 from holdfast.workers.steps._async.maps import AsyncMaps
 from holdfast.workers.steps.access import AsyncAccess
 from holdfast.workers.steps.history import History
+from holdfast.workers.steps.log_lines import log_failed_step
 from holdfast.workers.steps.options import StepCall, StepRules
 from holdfast.workers.steps.rows import CANCELS, Key, Row, head_key
 from holdfast.workers.steps.turns import AsyncTurns
@@ -22,6 +23,9 @@ from holdfast.workers.steps.waits import Wait
 
 PAGE = 3_000
 """How many rows one read brings."""
+
+REASON_CHARACTERS = 200
+"""How much of a step's error is shown while it waits for its next try."""
 
 AWAY = Backoff(first_s=0.1, factor=2.0, most_s=5.0)
 """How long to wait before trying a store again that could not be reached."""
@@ -131,7 +135,7 @@ class AsyncSteps:
             row = await self.ask(key, connection)
             while row is None or row.state not in ("done", "failed"):
                 if row is not None and row.state == "retry":
-                    await self.pass_time(key, f"another try of step {call.name}")
+                    await self.pass_time(key, f"another try of step {call.name} after {row.reason[:REASON_CHARACTERS]}")
                 if row is not None and row.state == "begun":
                     row = await self._reconcile(key, row, call, codec)
                 else:
@@ -176,6 +180,7 @@ class AsyncSteps:
         delay_s = error.delay_s if isinstance(error, Retry) and error.delay_s is not None else rules.backoff.delay_s(failures)
         row = Row("retry", failures=failures, type=kind, message=text, at=at)
         await self.record(key, row, timer_s=delay_s)
+        log_failed_step(self.history.message, key[1], f"attempt {failures} of {rules.max_attempts}", delay_s, error)
         return row
 
     async def _record_result(self, key: Key, call: StepCall, codec: Codec, result: Any) -> Row:
