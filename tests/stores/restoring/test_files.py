@@ -120,6 +120,22 @@ def test_a_file_replaced_under_an_open_store_is_not_written_any_more(
             store.execute(Read("settings"))
 
 
+@pytest.mark.parametrize("kind", [SqliteStore, LmdbStore])
+def test_a_file_removed_under_an_open_store_is_not_written_until_it_is_back(
+    tmp_path: Path, kind: type[SqliteStore] | type[LmdbStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaced, "LOOK_S", 0.0)
+    path = tmp_path / "jobs"
+    with opened(lambda: kind(path)) as store:
+        put(store, "a")
+        data = path if path.is_file() else path / "data.mdb"
+        kept = data.rename(tmp_path / "kept")
+        with pytest.raises(StoreError, match="was removed while it was open, and what is written to it is lost: put it back"):
+            put(store, "b")
+        kept.rename(data)
+        put(store, "b")
+
+
 def test_a_program_that_lends_connections_lets_the_numbers_leap_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "jobs.db"
     for program, names in (("one", ["a", "b", "c"]), ("another", ["d", "e"])):

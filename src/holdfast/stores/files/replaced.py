@@ -1,8 +1,9 @@
-"""Detects that a store's file was replaced, for example by a backup."""
+"""Detects that a store's file was removed, or replaced, for example by a backup."""
 
 import logging
 import os
 import time
+from typing import NoReturn
 
 from holdfast.errors import StoreError
 
@@ -26,7 +27,7 @@ def warn_of_copy(path: str | os.PathLike[str], noted: int, found: int) -> bool:
 
 
 class Watchman:
-    """Looks now and then whether the file that a store has open was replaced: SQLite and LMDB would mix the two up."""
+    """Looks now and then whether the file that a store has open was removed or replaced: SQLite and LMDB would go on with the old one."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = path
@@ -40,10 +41,15 @@ class Watchman:
             return
         try:
             found = inode_of(self._path)
+        except FileNotFoundError:
+            self._refuse("was removed while it was open, and what is written to it is lost: put it back, or stop all its programs")
         except OSError:
-            found = self._inode  # Removed, or out of reach: nothing stands in its place.
+            found = self._inode  # Out of reach: nothing is known to stand in its place.
         if found != self._inode:
-            message = f"{self._path} was replaced while it was open: stop all its programs, restore it again, run `holdfast restore`"
-            logger.warning(message)
-            raise StoreError(message)
+            self._refuse("was replaced while it was open: stop all its programs, restore it again, run `holdfast restore`")
         self._look_at_s = now_s + LOOK_S
+
+    def _refuse(self, why: str) -> NoReturn:
+        message = f"{self._path} {why}"
+        logger.warning(message)
+        raise StoreError(message)
