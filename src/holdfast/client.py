@@ -42,6 +42,8 @@ class ControlPlaneClient:
     """
 
     def __init__(self, url: str | None = None, *, token: str | None = None, limits: Limits = Limits()) -> None:
+        if url is not None and not isinstance(url, str):
+            raise TypeError(f"the URL of a store must be a str, such as 'sqlite:///jobs.db', not {type(url).__name__}")
         self._url = url
         self.token = token
         self._limits = limits

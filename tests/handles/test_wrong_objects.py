@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Backoff, ControlPlaneClient, Every, Limiter, Queue, Schedule, Tasks, Worker
+from holdfast import Backoff, ControlPlaneClient, Dict, Every, Limiter, Queue, Schedule, Tasks, Worker
 
 app: Any = Tasks("objects", base_url="memory://")
 
@@ -19,6 +19,10 @@ double = app.task(name="double")(twice)
 
 def queue() -> Any:
     return Queue.create("jobs", client=ControlPlaneClient("memory://"))
+
+
+def shared() -> Any:
+    return Dict.create("state", client=ControlPlaneClient("memory://"))
 
 
 def schedule(what: Any, **options: Any) -> object:
@@ -50,6 +54,16 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: schedule(("jobs", 1), tz=5), r"tz must be the name of a time zone, such as 'Europe/Vienna', not 5 \(int\)"),
     (lambda: Limiter("api", number, base_url="memory://"), r"rate must be a Rate, not 5 \(int\)"),
     (lambda: queue().ack(None), r"a claim, its `claim_id`, or a list of them is needed, not None \(NoneType\)"),
+    (lambda: queue().ack([None]), r"a list of claims, or of their `claim_id`s, has None \(NoneType\) in it"),
+    (lambda: queue().put_many("abc"), "put_many takes a list of values, not one str: give"),
+    (lambda: queue().put_many({"to": "ann"}), "put_many takes a list of values, not one dict"),
+    (lambda: queue().put_many(5), "put_many takes a list of values, not one int"),
+    (lambda: queue().put(1, client=text), r"client must be a ControlPlaneClient, not '5' \(str\); a URL is given as base_url="),
+    (lambda: Queue("jobs", client=text), "client must be a ControlPlaneClient"),
+    (lambda: queue().put(1, base_url=number), "the URL of a store must be a str, such as 'sqlite:///jobs.db', not int"),
+    (lambda: shared().update("ab"), r"update takes a dict, or a list of pairs of key and value, not 'ab' \(str\)"),
+    (lambda: shared().update(None), r"update takes .*, not None \(NoneType\)"),
+    (lambda: shared().update([1]), r"update takes .*: 1 \(int\) is not a pair"),
     (lambda: queue().put(1, metadata="x"), r"metadata must be a mapping of texts to plain data, not 'x' \(str\)"),
     (lambda: Backoff(text), r"first_s must be a number of seconds, not '5' \(str\)"),
     (lambda: worker(backoff=5), r"backoff must be a Backoff, not 5 \(int\)"),
@@ -65,6 +79,7 @@ def test_an_object_of_the_wrong_kind_is_a_type_error(call: Callable[[], object],
 
 
 OUT_OF_BOUNDS: list[tuple[Callable[[], object], str]] = [
+    (lambda: queue().put_many([1, 2], keys=["a"]), "keys must have one key, or None, for each value: there are 1 keys and 2 values"),
     (lambda: Backoff(-1), "first_s must be at least 0"),
     (lambda: Backoff(most_s=1e12), "most_s must be at least 0 and at most 3,153,600,000 seconds"),
     (lambda: Backoff(factor=-2.0), "factor must be at least 0, not -2.0"),

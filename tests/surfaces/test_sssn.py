@@ -49,6 +49,7 @@ async def claim(channel: WorkQueueChannel, worker: str, limit: int = 10) -> list
 async def test_each_message_is_claimed_by_one_worker_in_the_order_written() -> None:
     channel = await started()
     await write(channel, "a", "b", "c")
+    assert await claim(channel, "one", 0) == []
     assert (data(await claim(channel, "one", 2)), data(await claim(channel, "two"))) == (["a", "b"], ["c"])
     assert await claim(channel, "three") == []
 

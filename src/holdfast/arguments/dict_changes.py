@@ -1,10 +1,11 @@
 """Converts a dict's arguments to changes of its entries, and refusals to errors."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from holdfast.codec import Codec, decode_key, encode_key
 from holdfast.codec.fields import COST
+from holdfast.codec.limits import shown
 from holdfast.commands import Change, Written
 from holdfast.errors import LeaseLost, Refused
 from holdfast.rates import Rate
@@ -37,9 +38,18 @@ def expectation(expected: object, codec: Codec) -> dict[str, Any]:
 
 def pairs_of(values: Mapping[K, V] | Iterable[tuple[K, V]]) -> dict[str, tuple[K, V]]:
     """Keys and values by the text of the key, the last where one stands twice."""
-    pairs = {encode_key(key): (key, value) for key, value in (values.items() if isinstance(values, Mapping) else values)}
+    listed = values.items() if isinstance(values, Mapping) else values
+    if isinstance(values, str | bytes) or not isinstance(listed, Iterable):
+        raise TypeError(f"update takes a dict, or a list of pairs of key and value, not {shown(values)} ({type(values).__name__})")
+    pairs = {encode_key(key): (key, value) for key, value in map(_pair, listed)}
     refuse_equal(key for key, _ in pairs.values())
     return pairs
+
+
+def _pair(pair: tuple[K, V]) -> tuple[K, V]:
+    if isinstance(pair, str | bytes) or not isinstance(pair, Sequence) or len(pair) != 2:  # noqa: PLR2004 - a pair
+        raise TypeError(f"update takes a dict, or a list of pairs of key and value: {shown(pair)} ({type(pair).__name__}) is not a pair")
+    return pair
 
 
 def same_keys(keys: Iterable[K]) -> dict[str, K]:

@@ -117,6 +117,8 @@ class _Named:
     def _receipt(self, claim: ClaimLike | str) -> Receipt:
         if self.hold is not None and isinstance(self.hold.name, Receipt):
             return self.hold.name
+        if not isinstance(claim, str) and not hasattr(type(claim), "claim_id"):
+            raise TypeError(f"a list of claims, or of their `claim_id`s, has {shown(claim)} ({type(claim).__name__}) in it")
         return Receipt.parse(claim if isinstance(claim, str) else claim.claim_id)
 
     def settled(self, *, is_held: bool) -> None:

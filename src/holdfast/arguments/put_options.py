@@ -98,8 +98,13 @@ def make_item(value: object, codec: Codec, options: Mapping[str, Any]) -> Item:
 def make_items(values: Iterable[object], codec: Codec, options: ManyOptions, keys: Iterable[Hashable | None] | None = None) -> list[Item]:
     """The items of several values, with the same options for each and a key of its own."""
     refuse_unknown("put_many", options, MANY_OPTIONS)
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise TypeError(f"put_many takes a list of values, not one {type(values).__name__}: give [value], or put it with put")
     if keys is None:
         return [make_item(value, codec, options) for value in values]
+    values, keys = list(values), list(keys)
+    if len(values) != len(keys):
+        raise ValueError(f"keys must have one key, or None, for each value: there are {len(keys):,} keys and {len(values):,} values")
     return [make_item(value, codec, {**options, "key": key}) for value, key in zip(values, keys, strict=True)]
 
 

@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from holdfast.client import ControlPlaneClient, client_for
 from holdfast.codec import PICKLE, Codec
+from holdfast.codec.limits import shown
 
 _workers_on: list[ControlPlaneClient] = []
 """The client of all workers while a test redirects them, the innermost last."""
@@ -29,12 +30,16 @@ class StoreHandle:
 
     def __init__(self, codec: Codec, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
         self._codec = codec
+        if client is not None:
+            check_client(client)
         self._client = client
         self._base_url = base_url
 
     def _reach(self, client: ControlPlaneClient | None = None, base_url: str | None = None) -> ControlPlaneClient:
         """Give the client of the call, else the handle's own."""
-        if client is None and base_url is None:
+        if client is not None:
+            check_client(client)
+        elif base_url is None:
             client, base_url = self._client, self._base_url
         found = client_for(base_url) if client is None else client
         return refuse_pickle(found, self._codec) if self._codec.name == PICKLE.name else found
@@ -42,7 +47,16 @@ class StoreHandle:
 
 def reach(client: ControlPlaneClient | None = None, base_url: str | None = None) -> ControlPlaneClient:
     """Give the client, else that of the URL, else the default one."""
-    return client_for(base_url) if client is None else client
+    if client is None:
+        return client_for(base_url)
+    check_client(client)
+    return client
+
+
+def check_client(client: ControlPlaneClient) -> None:
+    """Refuse what is no client: a URL is given as `base_url`."""
+    if not isinstance(client, ControlPlaneClient):
+        raise TypeError(f"client must be a ControlPlaneClient, not {shown(client)} ({type(client).__name__}); a URL is given as base_url=")
 
 
 def refuse_pickle(client: ControlPlaneClient, *codecs: Codec) -> ControlPlaneClient:

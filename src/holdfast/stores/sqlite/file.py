@@ -144,7 +144,7 @@ def check_folder(path: str) -> None:
     _check_names(path)
     folder = Path(path).parent
     if Path(path).is_dir():
-        message = f"{path} is a folder: name a file in it, as in sqlite:///{path}/jobs.db"
+        message = f"{path} is a folder: name a file in it, as in sqlite:///{path.rstrip('/')}/jobs.db"
         raise StoreError(message)
     if not folder.is_dir():
         message = f"the folder {folder} of the store {path} does not exist: create it"

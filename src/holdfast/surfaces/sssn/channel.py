@@ -161,6 +161,8 @@ class WorkQueueChannel:
         Looking begins behind the message with the id `after`, if it still waits; a claim ignores it.
         """
         await self._authorize("read", reader_id)
+        if limit == 0:
+            return []  # A worker without a free seat may ask, too.
         if not exclusive:
             return await self._look(limit, after)
         max_attempts, dead_letter = self._budget
