@@ -206,7 +206,7 @@ _checks: dict[tuple[type[Struct], int], tuple[Sequence[Field], Callable[[Struct]
 
 
 def _learn(kind: type[Struct], fields: Sequence[Field]) -> Callable[[Struct], None]:
-    check = compiled_check(kind, {field.name: field.check for field in fields})
+    check = compiled_check(kind, fields)
     _checks[kind, id(fields)] = fields, check
     return check
 
