@@ -51,8 +51,8 @@ class Counts:
         self.shifts = {}
 
     def _entering(self, messages: Sequence[Message]) -> None:
-        for (queue, state), count in Counter((message.queue, message.state) for message in messages).items():
-            self.shift(queue, PLACES[state], count)
+        for message in messages:
+            self.shift(message.queue, PLACES[message.state], 1)
 
     def _leaving(self, numbers: str) -> None:
         """Count the rows of these numbers out, in whatever state they are."""
