@@ -12,7 +12,6 @@ from holdfast.codec.call_fields import AUTO_RENEW, HELD_S, MAX_HOLD_S, PLACE_S, 
 from holdfast.codec.fields import CAPACITY, MAX_WAITERS, WEIGHT, Field, check_fields
 from holdfast.commands import Acquire, LeaseName
 from holdfast.holding.hold import Hold, interval_of
-from holdfast.records import Lease
 
 
 class HoldOptions(TypedDict, total=False):
@@ -86,10 +85,10 @@ class Terms(Struct, frozen=True):
         command = Acquire(None, self.key, self.holder, lease_id, self.lease_s, capacity=of.capacity, weight=of.weight)
         return replace(command, in_line_s=of.in_line_s, max_waiters=of.max_waiters) if waits else command
 
-    def hold(self, lease: Lease, started: float, now: Callable[[], float]) -> Hold:
+    def hold(self, name: LeaseName, started: float, now: Callable[[], float]) -> Hold:
         """What its holder knows once it is granted."""
         return Hold(
-            LeaseName(self.dict, self.key, lease.lease_id),
+            name,
             self.lease_s,
             started,
             now,

@@ -42,7 +42,7 @@ class AsyncHeldLease(Generic[V]):
         self.token = lease.token
         self.current_value = current_value
         self._client = client
-        self._name = LeaseName(terms.dict, terms.key, lease.lease_id)
+        self._name: LeaseName = hold.name  # type: ignore[assignment] # as the hold of every lease has
         self._hold = hold
         self._first_end = wall_time(lease.until, client.store.wall_offset_us()), hold.ends_at
 
@@ -194,8 +194,9 @@ async def try_take(
 def granted(client: ControlPlaneClient, terms: Terms, acquired: Acquired, started: float) -> AsyncHeldLease[Any]:
     """The lease that was asked for at `started`, and granted."""
     keepalive = client.keepalive
-    hold = terms.hold(acquired.lease, started, keepalive.now)
-    keepalive.remember(LeaseName(terms.dict, terms.key, acquired.lease.lease_id), hold)
+    name = LeaseName(terms.dict, terms.key, acquired.lease.lease_id)
+    hold = terms.hold(name, started, keepalive.now)
+    keepalive.remember(name, hold)
     value = None if acquired.entry is None else terms.codec.decode(acquired.entry.value)
     return AsyncHeldLease(client, terms, acquired.lease, value, hold)
 

@@ -43,7 +43,7 @@ class HeldLease(Generic[V]):
         self.token = lease.token
         self.current_value = current_value
         self._client = client
-        self._name = LeaseName(terms.dict, terms.key, lease.lease_id)
+        self._name: LeaseName = hold.name  # type: ignore[assignment] # as the hold of every lease has
         self._hold = hold
         self._first_end = wall_time(lease.until, client.store.wall_offset_us()), hold.ends_at
 
@@ -195,8 +195,9 @@ def try_take(
 def granted(client: ControlPlaneClient, terms: Terms, acquired: Acquired, started: float) -> HeldLease[Any]:
     """The lease that was asked for at `started`, and granted."""
     keepalive = client.keepalive
-    hold = terms.hold(acquired.lease, started, keepalive.now)
-    keepalive.remember(LeaseName(terms.dict, terms.key, acquired.lease.lease_id), hold)
+    name = LeaseName(terms.dict, terms.key, acquired.lease.lease_id)
+    hold = terms.hold(name, started, keepalive.now)
+    keepalive.remember(name, hold)
     value = None if acquired.entry is None else terms.codec.decode(acquired.entry.value)
     return HeldLease(client, terms, acquired.lease, value, hold)
 
