@@ -25,15 +25,16 @@ order by name
 limit :limit
 
 -- name: put_each
--- As put, for several that carry no more than a value, into a queue that is known to take them: each is an id, a priority and where its
--- value is in ?3, which has all of them. A statement a message costs half as much again, and comes back to Python for each.
+-- As put, for several whose options are the same but for their priorities, into a queue that is known to take them: each is an id, a priority
+-- and where its value is in ?8, which has all of them. A statement a message costs half as much again, and comes back to Python for each.
 insert into holdfast_messages (
-  queue, id, state, priority, position, attempts, failures, holder, token, since, until, expired_to, created_at, endings, value
+  queue, id, state, priority, position, alarm, attempts, failures, holder, token, since, until, expired_to, max_attempts, dead_letter, start_by,
+  created_at, endings, metadata, value
 )
 select
-  ?1, json_extract(m.value, '$[0]'), 'ready', json_extract(m.value, '$[1]'), ?2, 0, 0, '', 0, 0, 0, 'place', ?2, 0,
-  substr(?3, json_extract(m.value, '$[2]'), json_extract(m.value, '$[3]'))
-from json_each(?4) as m
+  ?1, json_extract(m.value, '$[0]'), 'ready', json_extract(m.value, '$[1]'), ?2, ?5, 0, 0, '', 0, 0, 0, 'place', ?3, ?4, ?5, ?6, 0, ?7,
+  substr(?8, json_extract(m.value, '$[2]'), json_extract(m.value, '$[3]'))
+from json_each(?9) as m
 
 -- name: put
 -- Adds nothing where the id is taken, the queue is new, it is bounded, or it has lanes and the message none, or the other way round: the

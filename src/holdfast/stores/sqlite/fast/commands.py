@@ -4,6 +4,7 @@ Each answers as the command's own halves would, or None with nothing done where 
 """
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Raw
@@ -21,18 +22,24 @@ from holdfast.stores.sqlite.fast.sql_transaction import SqlTransaction
 from holdfast.stores.sqlite.lanes import decode_policy
 from holdfast.stores.sqlite.queues import HAS_OVERDUE, HEAD_VALUE, IS_ODD, MAXSIZE, PAUSED, POLICY, as_json
 from holdfast.stores.sqlite.rows import bindable, is_large
-from holdfast.stores.sqlite.statements import SQL
+from holdfast.stores.sqlite.statements import SQL, fixed
 
-NO_LANE = (None, None, 0, None)
+IN_LINE = {11: "null", 12: "null", 13: "0", 14: "null"}
 """The last parameters of `put`, of a message without extra fields and without a lane."""
+
+PUT = fixed(SQL["put"], IN_LINE)
+PUT_PLAIN = fixed(SQL["put"], IN_LINE | dict.fromkeys((5, 6, 7, 9), "null"))
+"""`put` of a message without options."""
 
 THROTTLED = "{}"
 """What stands for the policy of a queue that hands nothing out for a while."""
 
+OPTIONS = ("delay_s", "at", "max_attempts", "dead_letter", "start_within_s", "metadata")
+"""What the statements know of an item besides its id, value and priority."""
+
 is_plain: Callable[[Item], bool] = uses_only(Item, "id", "value", "priority")
-_is_item = uses_only(
-    Item, "id", "value", "if_ready", "if_leased", "delay_s", "at", "priority", "max_attempts", "dead_letter", "start_within_s", "metadata"
-)
+_is_item = uses_only(Item, "id", "value", "if_ready", "if_leased", "priority", *OPTIONS)
+_options = attrgetter(*OPTIONS)
 
 
 def answer(tx: SqlTransaction, command: Command[Any]) -> Puts | Claimed | Held | list[Any] | None:
@@ -62,9 +69,14 @@ def _put(tx: SqlTransaction, command: Put) -> Puts | None:
 
 
 def _put_one(tx: SqlTransaction, queue: str, item: Item) -> bool:
-    if is_large(item.value) or not _is_item(item):
+    if is_large(item.value):
         return False
-    done = tx.sql.execute(SQL["put"], _row(tx, queue, item))
+    if is_plain(item):
+        done = tx.sql.execute(PUT_PLAIN, (queue, item.id, item.priority, tx.now, tx.now, bindable(item.value)))
+    elif _is_item(item):
+        done = tx.sql.execute(PUT, _row(tx, queue, item))
+    else:
+        return False
     return bool(done.rowcount == 1)
 
 
@@ -77,10 +89,11 @@ def put_many(tx: SqlTransaction, queue: str, items: Sequence[Item], ids: set[str
         return False
     if settings.policy is not None and settings.policy.has_lanes:
         return False
-    if all(is_plain(item) for item in items):
+    shared = list(map(_options, items))
+    if shared.count(shared[0]) == len(items):
         _put_each(tx, queue, items)
     else:
-        tx.sql.executemany(SQL["put"], [_row(tx, queue, item) for item in items])
+        tx.sql.executemany(PUT, [_row(tx, queue, item) for item in items])
     return True
 
 
@@ -90,7 +103,8 @@ def _put_each(tx: SqlTransaction, queue: str, items: Sequence[Item]) -> None:
         begin = len(values)
         values += item.value
         places.append((item.id, item.priority, begin + 1, len(values) - begin))
-    tx.sql.execute(SQL["put_each"], (queue, tx.now, values, as_json(places)))
+    _, _, _, *shared, _ = _row(tx, queue, items[0])
+    tx.sql.execute(SQL["put_each"], (queue, *shared, values, as_json(places)))
 
 
 def _row(tx: SqlTransaction, queue: str, item: Item) -> tuple[object, ...]:
@@ -111,7 +125,6 @@ def _row(tx: SqlTransaction, queue: str, item: Item) -> tuple[object, ...]:
         tx.now,
         item.metadata,
         bindable(item.value),
-        *NO_LANE,
     )
 
 
