@@ -22,7 +22,7 @@ begin
     on conflict do nothing;
     added := case when found then ids end;
   elsif not again and (options @? '$[*].group') is not true then
-    added := add_messages(of_queue, ids, vals, options, now);
+    added := case when cardinality(ids) = 1 then add_message(of_queue, ids[1], vals[1], options -> 0, now) else add_messages(of_queue, ids, vals, options, now) end;
     of_key := options #>> '{0,key}';
   end if;
   if added is null then
@@ -81,8 +81,23 @@ begin
 end
 $$;
 
--- Add messages where the queue is there and has no bounds; null, or the ids that were not there before. One whose key is taken is not
--- added: its policies decide.
+-- Add a message with options where the queue is there and has no bounds; null, or its id where it was not there before. One whose key is taken
+-- is not added: its policies decide.
+create or replace function add_message(of_queue text, of_id text, value text, options jsonb, now bigint) returns text[]
+language plpgsql as $$
+begin
+  insert into messages (queue, id, position, start_by, created_at, value, {kept_columns}, extra)
+  select of_queue, of_id, d.at, d.at + moment_in((i.o ->> 'start_within_s')::double precision), now, add_message.value, {option_values}, extra_of(i.o)
+  from names as s
+  cross join lateral (select options as o offset 0) as i
+  cross join lateral (select due_at(i.o, now) as at) as d
+  where s.kind = 'queue' and s.name = of_queue and s.maxsize is null and (s.rules & 5 > 0) is not true
+  on conflict do nothing;
+  return case when found then array[of_id] end;
+end
+$$;
+
+-- The same of several messages; the ids that were not there before. None has a key.
 create or replace function add_messages(of_queue text, ids text[], vals text[], options jsonb, now bigint) returns text[]
 language plpgsql as $$
 declare
