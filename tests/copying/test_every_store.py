@@ -14,7 +14,8 @@ from holdfast.stores.redis import RedisStore
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import START_US, FakeClock
 from holdfast.testing.conformance.asking import JOBS, drain, put
-from holdfast.testing.conformance.copying import contents, copy, fill
+from holdfast.testing.conformance.contents import contents, fill
+from holdfast.testing.conformance.copying import copy
 from holdfast.testing.postgres import PinnedPostgresStore
 from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url

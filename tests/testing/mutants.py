@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast import records
 from holdfast.codec import metadata
 from holdfast.codec.fields import JsonObject, Text, Whole
-from holdfast.commands import ALL, Claimed, copying, endings, events, hints, placement, putting, settling
+from holdfast.commands import ALL, Claimed, endings, events, hints, placement, putting, settling
 from holdfast.commands.change import Change
 from holdfast.commands.claiming import Claim, ClaimPlan
 from holdfast.commands.dicts import Write
@@ -26,7 +26,6 @@ from holdfast.commands.together import Together
 from holdfast.commands.transaction import Line
 from holdfast.errors import HoldfastError
 from holdfast.records import Lease, Message
-from holdfast.stores.memory.log import Log
 from holdfast.stores.memory.store import AsyncMemoryStore
 from holdfast.stores.memory.transaction import MemoryTransaction as Tx
 from holdfast.stores.waiting.waiters import Waiters
@@ -83,15 +82,6 @@ def all_null(original: Any, tx: Any, messages: Any) -> Any:
 def forgetting_what_it_was(original: Any, endings: Any, *given: Any, **more: Any) -> Any:
     original(endings, *given, **more)
     endings.moved_from = list(endings.moved)
-
-
-def in_an_order_of_its_own(original: Any, tx: Any, messages: Any) -> Any:
-    first = tx.tables.last_number + 1
-    original(tx, [replace(message, n=n) for n, message in enumerate(messages, first)])
-
-
-def at_its_beginning(original: Any, tx: Any, copying: Any) -> Any:
-    original(tx, copying and replace(copying, place=""))
 
 
 def what_can_be(_: Any, step: Any, tx: Any) -> Any:
@@ -433,24 +423,6 @@ MUTANTS = [
         forgetting_what_it_was,
         "test_a_message_buried_elsewhere_is_told_by_the_id_and_key_it_had",
     ),
-    Mutant(
-        "copies moments",
-        copying.Copying,
-        "_moment",
-        lambda _, __, moment: moment,
-        "test_everything_is_moved_out_as_it_was",
-    ),
-    Mutant("copies without order", Tx, "add", in_an_order_of_its_own, "test_messages_of_one_moment_keep_their_order_whatever_their_state"),
-    Mutant("begins its tokens anew", Tx, "raise_numbers", nothing, "test_tokens_and_revisions_go_on_above_those_of_the_source"),
-    Mutant("tells old watchers nothing", Log, "floor", lambda *_: 0, "test_a_watch_that_goes_on_from_the_source_is_told_to_begin_anew"),
-    Mutant("forgets fences of deleted keys", copying.Import, "_raise_fences", nothing, "test_a_stale_fence_stays_refused"),
-    Mutant("goes on after it was moved", Tx, "seal", nothing, "test_nobody_goes_on_with_the_source"),
-    Mutant(
-        "seals whatever was written meanwhile", copying.Seal, "check", nothing, "test_a_source_that_is_written_to_meanwhile_is_not_sealed"
-    ),
-    Mutant("copies while leases are held", Tx, "leases_of", lambda *_: iter(()), "test_a_source_with_a_lease_is_not_copied"),
-    Mutant("overwrites what is there", copying.Import, "_refuse_taken", nothing, "test_a_merge_refuses_an_entry_that_is_in_both"),
-    Mutant("forgets how far it came", Tx, "save_copying", at_its_beginning, "test_an_interrupted_copy_goes_on_where_it_was"),
     Mutant(
         "breaks on metadata of before it was checked",
         metadata,

@@ -7,6 +7,7 @@ from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance import THEMES
 from tests.testing.controls import Mutant, PlainFactory, failures, run
+from tests.testing.copy_mutants import COPY_MUTANTS
 from tests.testing.dict_mutants import DICT_MUTANTS
 from tests.testing.filter_mutants import FILTER_MUTANTS
 from tests.testing.lane_mutants import LANE_MUTANTS
@@ -14,7 +15,7 @@ from tests.testing.mutants import MUTANTS
 from tests.testing.put_mutants import PUT_MUTANTS
 from tests.testing.share_mutants import SHARE_MUTANTS
 
-ALL = (*MUTANTS, *PUT_MUTANTS, *DICT_MUTANTS, *FILTER_MUTANTS, *SHARE_MUTANTS, *LANE_MUTANTS)
+ALL = (*MUTANTS, *COPY_MUTANTS, *PUT_MUTANTS, *DICT_MUTANTS, *FILTER_MUTANTS, *SHARE_MUTANTS, *LANE_MUTANTS)
 
 
 @pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name.replace(" ", "-"))

@@ -28,6 +28,8 @@ class Holding(Struct, frozen=True, gc=False, omit_defaults=True):
     """How much of the capacity is granted, including what has ended until the next caller asks."""
     waiting: int | None = None
     """How many stand in line, counted in the same way."""
+    resized: bool = False
+    """Whether the capacity was set, and stays while the name is not in use."""
 
 
 class Listed(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -85,6 +87,6 @@ def _held(tx: Transaction, page: list[Lease], shown: int) -> Iterator[Holding]:
     for lease in page:
         leases = held_of(tx, lease, shown)
         if isinstance(lease, Shared):
-            yield Holding(lease.key, leases, lease.capacity, lease.used, lease.waiting)
+            yield Holding(lease.key, leases, lease.capacity, lease.used, lease.waiting, lease.resized)
         elif leases:
             yield Holding(lease.key, leases)

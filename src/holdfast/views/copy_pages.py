@@ -1,6 +1,6 @@
 """The pages of a copy: their order and size."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct, json
@@ -16,7 +16,7 @@ PAGE_BYTES = 4 * 2**20
 """What is sent at once: well below every store's limits."""
 
 STATES: tuple[State, ...] = ("buffered", "leased", "ready", "dead", "done")
-SECTIONS = ("", "settings", "groups", "messages", "fences", "entries")
+SECTIONS = ("", "settings", "groups", "messages", "fences", "entries", "capacities")
 
 R = TypeVar("R", Message, Entry)
 
@@ -64,6 +64,8 @@ class Page(Struct, frozen=True):
     fences: Sequence[Fenced] = ()
     entries: Sequence[Entry] = ()
     lanes: Sequence[Lane] = ()
+    capacities: Mapping[str, int] = {}
+    """By the keys of leases those that were set."""
 
     @property
     def records(self) -> list[Record]:
@@ -78,6 +80,7 @@ class Page(Struct, frozen=True):
             self.fences,
             [copying.entry(one) for one in self.entries],
             [copying.lane(one) for one in self.lanes],
+            self.capacities,
         )
 
     def lasting(self, there: Sequence[Record]) -> list[Record]:

@@ -6,7 +6,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._async.flows.naming import all_named, entries_of, messages_of
-from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Groups, Import, Length, Read, Seal, Survey
+from holdfast.commands import (
+    BeginImport,
+    Browse,
+    Copying,
+    Count,
+    EndImport,
+    Fences,
+    Groups,
+    Import,
+    Leases,
+    Length,
+    Read,
+    Resize,
+    Seal,
+    Stats,
+    Survey,
+)
 from holdfast.commands.checksums import checksum_of
 from holdfast.commands.filtered import cursor
 from holdfast.commands.surveying import Surveyed
@@ -110,7 +126,7 @@ async def contents_of(store: AsyncStore, *, refuse_claims: bool = True) -> Conte
                 f"queue {queue.name!r} has {counted(stats.leased, 'claimed message')} ({holders}); nothing was copied: "
                 "let the claims end, stop the workers, and copy again"
             )
-        messages[queue.name] = stats.total
+        messages[queue.name] = _all_in(stats)
         if stats.done:
             histories.add(queue.name)
     for one in dicts:
@@ -129,7 +145,7 @@ async def pages_of(store: AsyncStore, contents: Contents, place: Place = BEGINNI
     """Everything in the source behind a place. Fences come before entries, which may raise them."""
     for page in _settings_pages([*contents.queues, *contents.dicts], place.within("settings"), limit):
         yield page
-    for queue in [queue for queue in contents.queues if queue.policy is not None]:
+    for queue in contents.queues:
         async for page in _group_pages(store, place.within("groups", queue.name), limit):
             yield page
     for name, state in contents.parts:
@@ -140,6 +156,8 @@ async def pages_of(store: AsyncStore, contents: Contents, place: Place = BEGINNI
     for one in contents.dicts:
         async for page in _entry_pages(store, place.within("entries", one.name), limit):
             yield page
+    async for page in _capacity_pages(store, place.within("capacities"), limit):
+        yield page
 
 
 def _settings_pages(settings: list[Settings], place: Place | None, limit: int) -> Iterator[Page]:
@@ -187,6 +205,15 @@ async def _entry_pages(store: AsyncStore, place: Place | None, limit: int) -> As
         place = replace(place, after=(page.entries[-1].key,)) if page.more else None
 
 
+async def _capacity_pages(store: AsyncStore, place: Place | None, limit: int) -> AsyncGenerator[Page, None]:
+    while place is not None:
+        page = await store.execute(Leases(after=str(place.after[0]) if place.after else None, limit=limit))
+        capacities = {one.key: one.capacity for one in page.held if one.resized and one.capacity is not None}
+        if capacities:
+            yield Page(replace(place, after=(max(capacities),)), capacities=capacities)
+        place = replace(place, after=(page.after,)) if page.after is not None else None
+
+
 async def copy_page(target: AsyncStore, copying: Copying, found: Page) -> Copying:
     """Have the target take a page in, then read it there and compare."""
     page = found.for_target(copying)
@@ -201,6 +228,8 @@ async def copy_page(target: AsyncStore, copying: Copying, found: Page) -> Copyin
         page.entries,
         page.lanes,
     )
+    for key, capacity in page.capacities.items():
+        await _set_capacity(target, key, capacity)
     after = await target.execute(command)
     there = await _read_back(target, page)
     if checksum_of(without_fences(page.lasting(there))) != checksum_of(without_fences(there)):
@@ -209,6 +238,13 @@ async def copy_page(target: AsyncStore, copying: Copying, found: Page) -> Copyin
             "The source was not changed; empty the target, and copy again"
         )
     return after
+
+
+async def _set_capacity(target: AsyncStore, key: str, capacity: int) -> None:
+    """Set the capacity of a name, unless the target has its own."""
+    there = (await target.execute(Leases(prefix=key, limit=1))).held
+    if not there or there[0].key != key or there[0].capacity is None:
+        await target.execute(Resize(key, capacity))
 
 
 async def _read_back(target: AsyncStore, page: Page) -> list[Record]:
@@ -221,10 +257,15 @@ async def _read_back(target: AsyncStore, page: Page) -> list[Record]:
     return []
 
 
+def _all_in(stats: Stats) -> int:
+    """How many messages there are, with those that are kept when done."""
+    return stats.total + stats.done
+
+
 async def _compare_counts(target: AsyncStore, contents: Contents, *, merge: bool) -> None:
     """Refuse a target that has not as much in it; where it was merged it may have more, and entries may have come to their end."""
     for queue, count in contents.messages.items():
-        found = (await target.execute(Count(queue))).total
+        found = _all_in(await target.execute(Count(queue)))
         if found < count or (found > count and not merge):
             raise StoreCorrupted(
                 f"queue {queue!r} has {counted(count, 'message')} in the source and {found} in the target; "

@@ -7,7 +7,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._sync.flows.naming import all_named, entries_of, messages_of
-from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Groups, Import, Length, Read, Seal, Survey
+from holdfast.commands import (
+    BeginImport,
+    Browse,
+    Copying,
+    Count,
+    EndImport,
+    Fences,
+    Groups,
+    Import,
+    Leases,
+    Length,
+    Read,
+    Resize,
+    Seal,
+    Stats,
+    Survey,
+)
 from holdfast.commands.checksums import checksum_of
 from holdfast.commands.filtered import cursor
 from holdfast.commands.surveying import Surveyed
@@ -111,7 +127,7 @@ def contents_of(store: Store, *, refuse_claims: bool = True) -> Contents:
                 f"queue {queue.name!r} has {counted(stats.leased, 'claimed message')} ({holders}); nothing was copied: "
                 "let the claims end, stop the workers, and copy again"
             )
-        messages[queue.name] = stats.total
+        messages[queue.name] = _all_in(stats)
         if stats.done:
             histories.add(queue.name)
     for one in dicts:
@@ -130,7 +146,7 @@ def pages_of(store: Store, contents: Contents, place: Place = BEGINNING, limit: 
     """Everything in the source behind a place. Fences come before entries, which may raise them."""
     for page in _settings_pages([*contents.queues, *contents.dicts], place.within("settings"), limit):
         yield page
-    for queue in [queue for queue in contents.queues if queue.policy is not None]:
+    for queue in contents.queues:
         for page in _group_pages(store, place.within("groups", queue.name), limit):
             yield page
     for name, state in contents.parts:
@@ -141,6 +157,8 @@ def pages_of(store: Store, contents: Contents, place: Place = BEGINNING, limit: 
     for one in contents.dicts:
         for page in _entry_pages(store, place.within("entries", one.name), limit):
             yield page
+    for page in _capacity_pages(store, place.within("capacities"), limit):
+        yield page
 
 
 def _settings_pages(settings: list[Settings], place: Place | None, limit: int) -> Iterator[Page]:
@@ -188,6 +206,15 @@ def _entry_pages(store: Store, place: Place | None, limit: int) -> Generator[Pag
         place = replace(place, after=(page.entries[-1].key,)) if page.more else None
 
 
+def _capacity_pages(store: Store, place: Place | None, limit: int) -> Generator[Page, None]:
+    while place is not None:
+        page = store.execute(Leases(after=str(place.after[0]) if place.after else None, limit=limit))
+        capacities = {one.key: one.capacity for one in page.held if one.resized and one.capacity is not None}
+        if capacities:
+            yield Page(replace(place, after=(max(capacities),)), capacities=capacities)
+        place = replace(place, after=(page.after,)) if page.after is not None else None
+
+
 def copy_page(target: Store, copying: Copying, found: Page) -> Copying:
     """Have the target take a page in, then read it there and compare."""
     page = found.for_target(copying)
@@ -202,6 +229,8 @@ def copy_page(target: Store, copying: Copying, found: Page) -> Copying:
         page.entries,
         page.lanes,
     )
+    for key, capacity in page.capacities.items():
+        _set_capacity(target, key, capacity)
     after = target.execute(command)
     there = _read_back(target, page)
     if checksum_of(without_fences(page.lasting(there))) != checksum_of(without_fences(there)):
@@ -210,6 +239,13 @@ def copy_page(target: Store, copying: Copying, found: Page) -> Copying:
             "The source was not changed; empty the target, and copy again"
         )
     return after
+
+
+def _set_capacity(target: Store, key: str, capacity: int) -> None:
+    """Set the capacity of a name, unless the target has its own."""
+    there = (target.execute(Leases(prefix=key, limit=1))).held
+    if not there or there[0].key != key or there[0].capacity is None:
+        target.execute(Resize(key, capacity))
 
 
 def _read_back(target: Store, page: Page) -> list[Record]:
@@ -222,10 +258,15 @@ def _read_back(target: Store, page: Page) -> list[Record]:
     return []
 
 
+def _all_in(stats: Stats) -> int:
+    """How many messages there are, with those that are kept when done."""
+    return stats.total + stats.done
+
+
 def _compare_counts(target: Store, contents: Contents, *, merge: bool) -> None:
     """Refuse a target that has not as much in it; where it was merged it may have more, and entries may have come to their end."""
     for queue, count in contents.messages.items():
-        found = (target.execute(Count(queue))).total
+        found = _all_in(target.execute(Count(queue)))
         if found < count or (found > count and not merge):
             raise StoreCorrupted(
                 f"queue {queue!r} has {counted(count, 'message')} in the source and {found} in the target; "

@@ -112,6 +112,7 @@ class _Holding(Struct, frozen=True):
     capacity: int | None = None
     used: int | None = None
     waiting: int | None = None
+    resized: bool = False
 
 
 class _Listed(Struct, frozen=True):
@@ -165,7 +166,7 @@ def _looked(command: Look, reply: bytes) -> Looked:
 def _listed(command: Leases, reply: bytes) -> Listed:
     found = _decode_listed(reply)
     held = [
-        Holding(one.key, [lease.on(command.dict, one.key) for lease in one.leases], one.capacity, one.used, one.waiting)
+        Holding(one.key, [lease.on(command.dict, one.key) for lease in one.leases], one.capacity, one.used, one.waiting, one.resized)
         for one in found.held
     ]
     return Listed(held, command.dict, found.after, found.now)

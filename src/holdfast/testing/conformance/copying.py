@@ -17,26 +17,25 @@ from holdfast.commands import (
     EndImport,
     Fences,
     Import,
+    Leases,
     LowerFences,
     Names,
-    Put,
-    Read,
+    Resize,
     Survey,
     Surveyed,
 )
-from holdfast.commands.stats import Stats
 from holdfast.errors import Compacted, Refused, StoreMoved
-from holdfast.records import Entry, Message, State, moment_in
+from holdfast.records import Entry, Message, moment_in
 from holdfast.results import CopyProgress
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import START_US, FakeClock
-from holdfast.testing.conformance.asking import DICT, JOBS, acquire, claim, drain, grant, item, move, put, raw, read, settle, token, write
+from holdfast.testing.conformance.asking import DICT, JOBS, acquire, claim, drain, grant, move, put, raw, read, settle, token, write
+from holdfast.testing.conformance.contents import contents, fill
 from holdfast.testing.conformance.factory import Conformance
 from holdfast.testing.conformance.fences import import_fences
 from holdfast.testing.randomness import BEYOND
 
-STATES: tuple[State, ...] = ("buffered", "leased", "ready", "dead")
 LATER_S = 7_200.0
 """How far the other store's clock is ahead."""
 
@@ -108,6 +107,18 @@ class CopyConformance(Conformance):
     def test_an_empty_store_is_moved_into_an_empty_one(self, store: Store) -> None:
         store.execute(BeginImport("nothing", Surveyed(0, 0, 0)))
         assert store.execute(EndImport()) is not None
+
+    @pytest.mark.parametrize("is_source", [True, False])
+    def test_a_capacity_that_was_set_is_set_in_the_copy(self, store: Store, other: MemoryStore, clock: FakeClock, is_source: bool) -> None:
+        source, target = (store, other) if is_source else (other, store)
+        source.execute(Resize("gpu", 4))
+        acquire(source, "its callers' own", capacity=8, lease_s=5.0)
+        assert isinstance(other.clock, FakeClock)
+        for each in (clock, other.clock):
+            each.advance(5)
+        copy(source, target)
+        assert acquire(target, "gpu", capacity=1).lease.lease_id == "one"
+        assert {one.key: one.capacity for one in target.execute(Leases()).held} == {"gpu": 4}
 
     @pytest.mark.parametrize("is_source", [True, False])
     def test_a_stale_fence_stays_refused(self, store: Store, other: MemoryStore, is_source: bool) -> None:
@@ -323,63 +334,6 @@ def elsewhere() -> MemoryStore:
 def copy(source: Store, target: Store, **options: Any) -> bool:
     """Move everything; answer whether an earlier copy was gone on with."""
     return copy_all(source, target, "memory://source", "memory://other", **options)[2]
-
-
-def fill(store: Store, clock: FakeClock) -> None:
-    """Put in something of everything that a store can hold."""
-    store.execute(Configure("queue", "paused", paused=True, maxsize=10))
-    put(store, "in the paused", queue="paused")
-    put(store, "plain 1", "plain 2")
-    store.execute(Put(JOBS, [item("large", "x" * 20_000), item("urgent", priority=9), item("low", priority=-2)]))
-    put(store, "failing", max_attempts=3, dead_letter="graves", priority=20)
-    settle(store, claim(store), to="ready", counts=True, error="first")
-    settle(store, claim(store), to="ready", counts=True, error="second")
-    put(store, "dead", priority=21, key='"dead"')
-    settle(store, claim(store), to="dead", error="hopeless")
-    put(store, "buried", priority=22, max_attempts=1, dead_letter="graves")
-    settle(store, claim(store), to="ready", counts=True, error="too often")
-    put(store, "abandoned", priority=23, key='"k"')
-    claim(store, lease_s=1, expired_to="back")
-    put(store, "behind it", key='"k"')
-    clock.advance(2)
-    put(store, "delayed", delay_s=500, metadata=raw({"trace": 1}))
-    put(store, "to be started", start_within_s=5_000)
-    for number in range(4):
-        write(store, f"key {number}", {"n": number})
-    write(store, "timed", 1, ttl_s=900)
-    write(store, "fenced", 1, fence=token(store))
-    write(store, "forgotten", 1, fence=token(store))
-    write(store, "forgotten", do="delete")
-    store.execute(Configure("dict", "empty"))
-
-
-def contents(store: Store) -> dict[str, Any]:
-    """Everything in a store, with spans in the place of moments."""
-    now = store.execute(Survey()).now
-    found: dict[str, Any] = {"fences": sorted((one.dict, one.key, one.fence) for one in store.execute(Fences()))}
-    for queue in store.execute(Names("queue")).settings:
-        stats = replace_ages(store.execute(Count(queue.name)))
-        pages = {state: [seen(message, now) for message in store.execute(Browse(queue.name, state=state)).messages] for state in STATES}
-        found[f"queue {queue.name}"] = (replace(queue, created_at=queue.created_at - now), stats, pages)
-    for one in store.execute(Names("dict")).settings:
-        entries = [replace(e, expires_at=e.expires_at and e.expires_at - now) for e in store.execute(Read(one.name)).entries]
-        found[f"dict {one.name}"] = [(e.key, bytes(e.value), e.revision, e.fence, e.expires_at) for e in entries]
-    return found
-
-
-def replace_ages(stats: Stats) -> Stats:
-    """Without what a lease that was given back may be remembered by."""
-    return replace(stats, oldest_leased_s=None, average_leased_s=None)
-
-
-def seen(message: Message, now: int) -> dict[str, Any]:
-    """What anybody can see of a message, with spans in the place of moments."""
-    spans = {name: getattr(message, name) and getattr(message, name) - now for name in ("position", "start_by", "created_at", "dead_at")}
-    same = ("id", "key", "priority", "attempts", "failures", "max_attempts", "dead_letter", "expired_to", "last_error", "endings")
-    history = [replace(ending, since=ending.since - now, until=ending.until - now) for ending in message.history]
-    lease = (message.holder, message.token, message.until - now) if message.state == "leased" else None
-    values = (bytes(message.value), message.metadata and bytes(message.metadata))
-    return spans | {name: getattr(message, name) for name in same} | {"history": history, "lease": lease, "values": values}
 
 
 def written_revision(store: Store) -> int:

@@ -39,7 +39,8 @@ begin
         select * from shares as h where h.key = l.key and (h.place > 0) = false and h.until > now order by h.until, h.lease_id limit most
       ) as s
     )
-  end || ']' || coalesce(',"capacity":' || l.capacity || ',"used":' || l.used || ',"waiting":' || l.waiting, '') || '}';
+  end || ']' || coalesce(',"capacity":' || l.capacity || ',"used":' || l.used || ',"waiting":' || l.waiting, '')
+    || case when l.resized then ',"resized":true}' else '}' end;
 end
 $$;
 

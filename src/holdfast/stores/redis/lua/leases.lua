@@ -3,7 +3,7 @@
 -- KEYS  1 the store  2 the dict, if one is named
 -- ARGV  1 the command: dict (none: names of their own), from (a bound of ZRANGEBYLEX), prefix, limit
 --       2 ''  3 the moment, in tests  4 the offset of the wall clock, in tests
--- Answers held, each {key, leases, capacity, used, waiting}, where to go on, and the moment. Costs by how many leases a dict has.
+-- Answers held, each {key, leases, capacity, used, waiting, resized}, where to go on, and the moment. Costs by how many leases a dict has.
 -- @include share_commands
 
 local list = {}
@@ -42,7 +42,7 @@ function list.check(command)
       held[#held + 1] = { key = key, leases = not lease.capacity and { shown(command.dict, key, lease) } or nil }
       if lease.capacity then
         local one = held[#held]
-        one.capacity, one.used, one.waiting = lease.capacity, lease.used, lease.waiting
+        one.capacity, one.used, one.waiting, one.resized = lease.capacity, lease.used, lease.waiting, lease.resized
         named[#named + 1] = one
       end
     end
