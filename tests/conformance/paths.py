@@ -24,7 +24,7 @@ from holdfast.stores.sqlite.fast import commands as sqlite_commands
 from holdfast.stores.sqlite.fast import commits
 from holdfast.testing.differential import Opens
 from holdfast.testing.random_policies import TENANTS
-from tests.conformance.factories import LmdbFactory, MemoryFactory, PostgresFactory, RedisFactory, SqliteFactory
+from tests.conformance.factories import HttpFactory, LmdbFactory, MemoryFactory, PostgresFactory, RedisFactory, SqliteFactory
 from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url, shared_redis
 from tests.testing import broken_sql
@@ -113,6 +113,13 @@ def sqlite(paths: Paths, folder: Path) -> Iterator[Makes]:
     together = {kind: paths.share(act) for kind, act in commits._TOGETHER.items()}
     with patch.object(sqlite_commands, "answer", paths.follow(sqlite_commands.answer)), patch.dict(commits._TOGETHER, together):
         yield lambda seed: SqliteFactory(made(folder, seed))
+
+
+@contextmanager
+def http(paths: Paths, folder: Path) -> Iterator[Makes]:
+    """Behind a server of this process: what its store executes."""
+    with sqlite(paths, folder) as factory_for:
+        yield lambda seed: HttpFactory(factory_for(seed))
 
 
 @contextmanager
@@ -211,5 +218,6 @@ COUNTED: dict[str, Callable[[Paths, Path], AbstractContextManager[Makes]]] = {
     "lmdb": lmdb,
     "redis": redis,
     "postgres": postgres,
+    "http": http,
 }
 """How the paths of each store are counted while a block runs; the counts are there when it has ended."""

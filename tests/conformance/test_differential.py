@@ -4,10 +4,12 @@ Which way commands take is counted over exactly the histories that are run here,
 """
 
 from collections.abc import Callable, Iterable
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.testing.differential import Opens, run
 from holdfast.testing.stateful import machine_for
@@ -31,7 +33,11 @@ def http_in(folder: Path) -> HttpFactory:
 
 
 FACTORIES: list[Callable[[Path], Opens]] = [SqliteFactory, LmdbFactory, redis_in]
-SHORT = settings(max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+STORED = [name for name in COUNTED if name != "memory"]
+SHORT = {
+    name: settings(max_examples=examples, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+    for name, examples in {"sqlite": 15, "lmdb": 15, "redis": 15, "postgres": 8, "http": 10}.items()
+}
 
 SEEDS = range(12)
 """Of each of `PLAIN` three, of which one with groups and policies."""
@@ -41,6 +47,8 @@ LEAST, MOST = 0.4, 0.9
 """How many of the puts, claims and settlements of all histories take the fast path of each store."""
 SOME = 10
 """So many of the other commands that a store has a fast path for take it, and so many do not."""
+FEWEST = 3
+"""So many of those of a state machine, which draws other ones each time."""
 QUEUED = ("Put", "Claim", "Settle")
 OTHERS = {
     "memory": (),
@@ -48,14 +56,17 @@ OTHERS = {
     "lmdb": ("Together",),
     "redis": ("Together", "Acquire", "Renew", "Release", "Write", *(f"{kind} in groups" for kind in QUEUED)),
     "postgres": ("Together", "Acquire", "Renew", "Release", "Write", *(f"{kind} in groups" for kind in QUEUED)),
+    "http": (),
 }
+FEW = {"http": range(1, 4)}
+"""Seeds of a store that is another one behind a server."""
 
 
 @pytest.mark.parametrize("store", COUNTED)
 def test_random_histories_are_answered_as_in_memory_on_fast_paths_and_by_the_full_rules(tmp_path: Path, store: str) -> None:
     paths = Paths()
     with COUNTED[store](paths, tmp_path) as factory_for:
-        for seed in SEEDS:
+        for seed in FEW.get(store, SEEDS):
             run(factory_for(seed), seed, STEPS)
     assert unbalanced(paths, OTHERS[store]) == []
     if store == "sqlite":
@@ -72,7 +83,7 @@ def unbalanced(paths: Paths, others: Iterable[str]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("store", [name for name in COUNTED if name != "memory"])
+@pytest.mark.parametrize("store", STORED)
 def test_a_fast_path_that_is_switched_off_is_not_taken(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     switch_off(monkeypatch)
     paths = Paths()
@@ -81,11 +92,6 @@ def test_a_fast_path_that_is_switched_off_is_not_taken(tmp_path: Path, store: st
     assert min(paths.full[kind] for kind in QUEUED) >= SOME
     assert not +paths.fast
     assert unbalanced(paths, ())
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_random_history_over_http_is_answered_as_in_memory(tmp_path: Path, seed: int) -> None:
-    run(http_in(tmp_path), seed, steps=200)
 
 
 @pytest.mark.verify
@@ -101,11 +107,10 @@ def test_a_long_random_history_on_postgres_is_answered_as_in_memory(postgres_url
     run(PostgresFactory(postgres_url), seed, steps=3_000, dump_to=tmp_path / "history.jsonl")
 
 
-TestSqliteMachine = machine_for(SqliteFactory).TestCase
-TestSqliteMachine.settings = SHORT
-TestLmdbMachine = machine_for(LmdbFactory).TestCase
-TestLmdbMachine.settings = SHORT
-TestRedisMachine = machine_for(redis_in).TestCase
-TestRedisMachine.settings = SHORT
-TestPostgresMachine = machine_for(postgres_in).TestCase
-TestPostgresMachine.settings = settings(SHORT, max_examples=5)
+@pytest.mark.parametrize("store", STORED)
+def test_state_machines_are_answered_as_in_memory_on_fast_paths_and_by_the_full_rules(tmp_path: Path, store: str) -> None:
+    paths, numbers = Paths(), count()
+    with COUNTED[store](paths, tmp_path) as factory_for:
+        run_state_machine_as_test(machine_for(lambda _: factory_for(next(numbers))), settings=SHORT[store])
+    ways = [sum(way[kind] for kind in QUEUED) for way in (paths.fast, paths.full)]
+    assert min(ways) >= FEWEST, f"{paths.fast} took the fast path, and {paths.full} did not"

@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from holdfast.testing.differential import Opens, Player, Twins
+from holdfast.testing.randomness import PLAIN
+
+OFTEN = {"put": 5, "claim": 5, "settle": 5}
+"""How many rules the steps have that most others need, and that stores have fast paths for; every rule is drawn as often as any other."""
 
 
 def machine_for(factory_in: Callable[[Path], Opens]) -> type[RuleBasedStateMachine]:
@@ -20,11 +24,12 @@ def machine_for(factory_in: Callable[[Path], Opens]) -> type[RuleBasedStateMachi
     class Differential(RuleBasedStateMachine):
         """Every rule takes one random step on the memory store and the store under test."""
 
-        @initialize(chance=st.randoms(use_true_random=False))
-        def begin(self, chance: Random) -> None:
+        @initialize(chance=st.randoms(use_true_random=True), plain=st.sampled_from(PLAIN[::-1]), policies=st.booleans())
+        def begin(self, chance: Random, plain: float | None, policies: bool) -> None:
             self._folder = tempfile.TemporaryDirectory()
             self._twins = Twins(factory_in(Path(self._folder.name)))
-            self._player = Player(self._twins, chance)
+            self._player = Player(self._twins, chance, plain, policies=policies)
+            self._player.step(self._player.first)
 
         @rule()
         def look(self) -> None:
@@ -40,7 +45,8 @@ def machine_for(factory_in: Callable[[Path], Opens]) -> type[RuleBasedStateMachi
                 self._folder.cleanup()
 
     for kind in Player.kinds:
-        setattr(Differential, kind, rule()(_stepper(kind)))
+        for number in range(OFTEN.get(kind, 1)):
+            setattr(Differential, f"{kind}_{number}", rule()(_stepper(kind)))
     return Differential
 
 
