@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct, json
 from msgspec.structs import replace
@@ -35,6 +35,8 @@ from holdfast.commands.topics import lease_topic, log_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.records import Entry, Lease, MaybeRaw, end_of, seconds_in
 from holdfast.records.shares import Share, Shared
+
+R = TypeVar("R")
 
 ONE: Final = 1
 
@@ -204,30 +206,21 @@ class AcquirePlan(Struct):
     """What is left of a name with capacity that is no longer in use."""
 
 
-class Renewed(Struct, frozen=True, gc=False):
-    """Each lease as it is now, None where it was lost."""
-
-    leases: list[Lease | None]
-
-
-class Renew(Command[Renewed], frozen=True):
-    """Keep leases from now on for `lease_s`, those that are still held."""
+class OfLeases(Command[R], frozen=True):
+    """A command on leases that are held under these names."""
 
     verb: ClassVar[Verb] = "hold"
-    answer_type: ClassVar[Any] = Renewed
-    checked: ClassVar[tuple[Field, ...]] = (LEASE_S, ALL_OR_NONE)
-
-    plain_fields: ClassVar[tuple[str, ...]] = ("id", "names", "lease_s")
+    checked: ClassVar[tuple[Field, ...]]
 
     names: Sequence[LeaseName]
-    lease_s: float | None
-    all_or_none: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
 
     def named(self, names: Renamer) -> Self:
-        return renamed(self, names=_lease_names(self, names))
+        found = [names.lease(one.dict, one.key, self.verb) for one in self.names]
+        pairs = zip(self.names, found, strict=True)
+        return renamed(self, names=all_renamed(self.names, [renamed(one, dict=name, key=key) for one, (name, key) in pairs]))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.names), 0, limits)
@@ -237,10 +230,30 @@ class Renew(Command[Renewed], frozen=True):
         return len(self.names) == 1 and is_plain(self, also)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
-        return touched(self.names)
+        for name in self.names:
+            yield ("dict", name.dict), False
+            yield ("lease", name.dict, name.key), True
 
-    def strictly(self) -> "Renew":
+    def strictly(self) -> Self:
         return as_a_whole(self)
+
+
+class Renewed(Struct, frozen=True, gc=False):
+    """Each lease as it is now, None where it was lost."""
+
+    leases: list[Lease | None]
+
+
+class Renew(OfLeases[Renewed], frozen=True):
+    """Keep leases from now on for `lease_s`, those that are still held."""
+
+    answer_type: ClassVar[Any] = Renewed
+    checked: ClassVar[tuple[Field, ...]] = (LEASE_S, ALL_OR_NONE)
+
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "names", "lease_s")
+
+    lease_s: float | None
+    all_or_none: bool = False
 
     def check(self, tx: Transaction) -> list[Lease | Share | None]:
         return check_held(tx, self.names, all_or_none=self.all_or_none)
@@ -258,36 +271,15 @@ class Released(Struct, frozen=True, gc=False):
     held: list[bool]
 
 
-class Release(Command[Released], frozen=True):
+class Release(OfLeases[Released], frozen=True):
     """Give leases back, those that are still held, and places in the line for one."""
 
-    verb: ClassVar[Verb] = "hold"
     answer_type: ClassVar[Any] = Released
     checked: ClassVar[tuple[Field, ...]] = (ALL_OR_NONE,)
 
     plain_fields: ClassVar[tuple[str, ...]] = ("id", "names")
 
-    names: Sequence[LeaseName]
     all_or_none: bool = False
-
-    def __post_init__(self) -> None:
-        check_fields(self, self.checked)
-
-    def named(self, names: Renamer) -> Self:
-        return renamed(self, names=_lease_names(self, names))
-
-    def measure(self, limits: Limits) -> int:
-        return check_batch(len(self.names), 0, limits)
-
-    def plain(self, *also: str) -> bool:
-        """Whether it is about one lease."""
-        return len(self.names) == 1 and is_plain(self, also)
-
-    def touches(self) -> Iterator[tuple[Resource, bool]]:
-        return touched(self.names)
-
-    def strictly(self) -> "Release":
-        return as_a_whole(self)
 
     def check(self, tx: Transaction) -> list[Lease | Share | None]:
         return check_held(tx, self.names, all_or_none=self.all_or_none)
@@ -331,16 +323,3 @@ def check_held(tx: Transaction, names: Sequence[LeaseName], *, all_or_none: bool
 def is_held(held: Lease | Share | None) -> bool:
     """Whether it is more than a place in the line."""
     return held is not None and held.token > 0
-
-
-def touched(names: Sequence[LeaseName]) -> Iterator[tuple[Resource, bool]]:
-    """What a command on these leases changes."""
-    for name in names:
-        yield ("dict", name.dict), False
-        yield ("lease", name.dict, name.key), True
-
-
-def _lease_names(command: Renew | Release, names: Renamer) -> Sequence[LeaseName]:
-    found = [names.lease(one.dict, one.key, command.verb) for one in command.names]
-    pairs = zip(command.names, found, strict=True)
-    return all_renamed(command.names, [renamed(one, dict=name, key=key) for one, (name, key) in pairs])
