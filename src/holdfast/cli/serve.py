@@ -1,5 +1,7 @@
 """The command `holdfast serve`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,22 +14,25 @@ from holdfast.server.load.answer_memory import MIB, MOST_BYTES, MOST_BYTES_EACH
 
 EXTRA = {"uvicorn", "uvloop", "httptools"}
 
+HostNames = Annotated[list[str] | None, typer.Option(help="A name to accept in the Host header, * for any; may be repeated.")]
+Authority = Annotated[
+    Path | None, typer.Option(help="The authority whose certificates clients must show, a PEM file; without it none is asked for.")
+]
+Proxies = Annotated[list[str] | None, typer.Option(help="The address of a proxy whose X-Forwarded-For is believed; may be repeated.")]
+AllowsCopy = Annotated[bool, typer.Option("--allow-copy", help="Let anyone copy the store through this server, while it has no tokens.")]
+
 
 def serve(
     *,
     url: StoreUrl = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on; 0 for any that is free.")] = 7077,
-    allow_host: Annotated[list[str] | None, typer.Option(help="A name to accept in the Host header, * for any; may be repeated.")] = None,
+    allow_host: HostNames = None,
     tls_cert: Annotated[Path | None, typer.Option(help="The certificate to show, a PEM file.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The certificate's key, a PEM file.")] = None,
-    client_ca: Annotated[
-        Path | None, typer.Option(help="The authority whose certificates clients must show, a PEM file; without it none is asked for.")
-    ] = None,
+    client_ca: Authority = None,
     tls_terminated: Annotated[bool, typer.Option("--tls-terminated", help="A proxy in front of it speaks TLS.")] = False,
-    proxy: Annotated[
-        list[str] | None, typer.Option(help="The address of a proxy whose X-Forwarded-For is believed; may be repeated.")
-    ] = None,
+    proxy: Proxies = None,
     max_body_mib: Annotated[float, typer.Option(min=0.001, help="How long a body may be.")] = 24.0,
     max_answers_mib: Annotated[int, typer.Option(min=1, help="Memory that responses may take until read.")] = MOST_BYTES // MIB,
     max_answers_mib_each: Annotated[int, typer.Option(min=1, help="How much those of each token may.")] = MOST_BYTES_EACH // MIB,
@@ -38,19 +43,13 @@ def serve(
     max_command_s: Annotated[float, typer.Option(min=0.01, help="How long one command may take at the store.")] = 10.0,
     log_json: Annotated[bool, typer.Option("--json", "--log-json", help="Log one JSON object per line.")] = False,
     log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without its contents.")] = False,
-    allow_copy: Annotated[
-        bool, typer.Option("--allow-copy", help="Let anyone copy the store through this server, while it has no tokens.")
-    ] = False,
+    allow_copy: AllowsCopy = False,
     insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this host without TLS or tokens.")] = False,
 ) -> None:
     """Serve a store over HTTP until it is stopped; running requests are finished."""
-    try:
+    with server_packages():
         from holdfast.server.process import logs
         from holdfast.server.process.run import Exposure, Options, run
-    except ModuleNotFoundError as missing:
-        if missing.name not in EXTRA:
-            raise
-        raise MissingExtra("it needs its extra: pip install 'holdfast[server]'") from None
     logs.set_up("json" if log_json else "text", requests=log_requests)
     exposure = Exposure(
         host=host,
@@ -76,3 +75,14 @@ def serve(
     )
     act_as_owner_of(url)
     run(url, exposure, options)
+
+
+@contextmanager
+def server_packages() -> Iterator[None]:
+    """Raise MissingExtra where the packages of a server are not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if missing.name not in EXTRA:
+            raise
+        raise MissingExtra("it needs its extra: pip install 'holdfast[server]'") from None
