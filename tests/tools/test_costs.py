@@ -40,6 +40,13 @@ def test_an_operation_has_few_implementations(operation: str) -> None:
     assert len(laned) <= most_laned, laned
 
 
+def test_the_design_says_how_many() -> None:
+    texts = costs.library(ROOT)
+    put, claim, settle = (len(costs.implementations(texts, operation)) for operation in costs.OPERATIONS)
+    said = " ".join((ROOT / "docs" / "design" / "index.md").read_text().split())
+    assert f"{put} times for put, {claim} for claim, {settle} for settle" in said
+
+
 @pytest.mark.parametrize("field", costs.FIELDS)
 def test_a_field_is_known_to_few_files_of_the_engine(field: str) -> None:
     found = costs.in_engine(costs.naming(costs.library(ROOT), field))
