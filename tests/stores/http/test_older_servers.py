@@ -6,6 +6,7 @@ import pytest
 from msgspec import json
 
 from holdfast.commands import AnyCommand, Claim, Settle, Together
+from holdfast.errors import StoreError
 from holdfast.records import Receipt
 from holdfast.stores.http import problems
 from holdfast.stores.http.older_servers import DISPENSABLE
@@ -25,9 +26,9 @@ def store() -> Iterator[HttpStore]:
     store.close()
 
 
-def refusal(text: str) -> Reply:
-    problem = problems.Problem("not_json", 400, text)
-    return Reply(400, {"content-type": problems.CONTENT_TYPE}, json.encode(problem))
+def refusal(text: str, code: str = "not_json", status: int = 400) -> Reply:
+    problem = problems.Problem(code, status, text)
+    return Reply(status, {"content-type": problems.CONTENT_TYPE}, json.encode(problem))
 
 
 def test_a_field_that_a_server_refuses_as_unknown_is_left_out_from_then_on(store: HttpStore) -> None:
@@ -51,3 +52,10 @@ def test_what_a_server_cannot_do_without_is_an_error(store: HttpStore) -> None:
     with pytest.raises(ValueError, match="unknown field `group`"):
         store.answer(CLAIM, refusal("Object contains unknown field `group`"))
     assert decode(store.request(CLAIM)[1]) == CLAIM
+
+
+def test_a_command_that_a_server_does_not_know_is_named(store: HttpStore) -> None:
+    with pytest.raises(StoreError, match="does not know the command Claim, so it is of an earlier release: upgrade the server"):
+        store.answer(CLAIM, refusal("there is nothing here", "no_such_route", 404))
+    with pytest.raises(StoreError, match="the disk"):
+        store.answer(CLAIM, refusal("the disk is gone", "store_error", 500))

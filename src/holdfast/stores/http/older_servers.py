@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from holdfast.commands import Command, Together
+from holdfast.errors import StoreError
 from holdfast.stores.retrying import Lost
 
 C = TypeVar("C", bound=Command[Any])
@@ -14,6 +15,16 @@ DISPENSABLE: Final = {"by_policy": False, "unstarted": False, "trace": None}
 """Fields that clients set without being asked to, and what leaves them out."""
 
 _UNKNOWN = re.compile(r"unknown field `(\w+)`")
+
+
+NO_ROUTE: Final = 404
+
+
+def refuse_unknown(command: Command[Any], error: StoreError, status: int, url: str) -> None:
+    """Say it where the server does not know the command at all."""
+    if type(error) is StoreError and status == NO_ROUTE:
+        message = f"{url} does not know the command {type(command).__name__}, so it is of an earlier release: upgrade the server"
+        raise StoreError(message) from error
 
 
 class LeftOut:

@@ -16,7 +16,7 @@ from holdfast.stores.http._sync.waiting import wait
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.connections import Connections
 from holdfast.stores.http.listening import Listener
-from holdfast.stores.http.older_servers import LeftOut
+from holdfast.stores.http.older_servers import LeftOut, refuse_unknown
 from holdfast.stores.http.protocol import ABOUT_PATH, PATHS, VERSION, WALL_OFFSET, About, decode_answer, encode_command
 from holdfast.stores.http.replies import Reply, body_of
 from holdfast.stores.networked import ConnectedRenewer, NetworkedStore
@@ -97,6 +97,9 @@ class HttpStore(NetworkedStore):
             body = body_of(reply)
         except ValueError as error:
             self._left_out.learn(error)
+            raise
+        except StoreError as error:
+            refuse_unknown(command, error, reply.status, self.url)
             raise
         if (offset := reply.headers.get(WALL_OFFSET)) is not None:
             self._wall_offset_us = int(offset)
