@@ -98,7 +98,7 @@ def make_item(value: object, codec: Codec, options: Mapping[str, Any]) -> Item:
 def make_items(values: Iterable[object], codec: Codec, options: ManyOptions, keys: Iterable[Hashable | None] | None = None) -> list[Item]:
     """The items of several values, with the same options for each and a key of its own."""
     refuse_unknown("put_many", options, MANY_OPTIONS)
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    if isinstance(values, Mapping) or not isinstance(values, Iterable):
         raise TypeError(f"put_many takes a list of values, not one {type(values).__name__}: give [value], or put it with put")
     if keys is None:
         return [make_item(value, codec, options) for value in values]
