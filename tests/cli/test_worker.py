@@ -60,11 +60,16 @@ def test_a_signal_ends_it(tmp_path: Path, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"),
-    [("app:plain", "say which --queue"), ("app:nothing", "its workers are: send"), ("nowhere:send", "nowhere")],
+    ("arguments", "reason"),
+    [
+        ("app:plain", "say which --queue"),
+        ("app:nothing", "its workers are: send"),
+        ("nowhere:send", "nowhere"),
+        ("app:send --lease-s 0 --grace-s 5", "lease_s must be more than 0"),
+    ],
 )
-def test_what_is_no_worker_is_refused_with_the_reason(tmp_path: Path, url: str, name: str, reason: str) -> None:
-    with command(tmp_path, name) as running:
+def test_what_is_no_worker_or_no_time_is_refused_with_the_reason(tmp_path: Path, url: str, arguments: str, reason: str) -> None:
+    with command(tmp_path, *arguments.split()) as running:
         _, error = running.communicate(timeout=60)
     assert running.returncode == 2
     assert reason in error

@@ -54,6 +54,12 @@ def run(
         typer.Option(help="The queues of Tasks: in order, as in high,default, or with weights, as in a=3,b=1; by default all alike."),
     ] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="How many jobs of each run at once.")] = None,
+    lease_s: Annotated[
+        float | None, typer.Option(help="How long after the death of this worker its jobs are handed out again; by default 60 seconds.")
+    ] = None,
+    grace_s: Annotated[
+        float | None, typer.Option(help="How long jobs may go on once the worker is told to stop; by default 30 seconds.")
+    ] = None,
     schedules: Annotated[bool, typer.Option("--schedules/--no-schedules", help="Whether to put the runs of schedules.")] = True,
     until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is due and nothing runs.")] = False,
     probe: Annotated[
@@ -75,8 +81,8 @@ def run(
     log_to_stderr(log_level.value.upper(), as_json=as_json)
     # As `python -m` does: modules are looked for where the command is called.
     sys.path.insert(0, str(Path.cwd()))
-    options: dict[str, Any] = {} if concurrency is None else {"concurrency": concurrency}
-    options |= {} if schedules else {"schedules": False}
+    given = {"concurrency": concurrency, "lease_s": lease_s, "grace_s": grace_s, "schedules": None if schedules else False}
+    options = {name: value for name, value in given.items() if value is not None}
     chosen = None if queues is None else queues_of(queues)
     workers = [made for name in names for made in make_all(name, url=url, queue=queue, queues=chosen, options=options)]
     with probed(workers, probe):
