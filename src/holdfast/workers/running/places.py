@@ -72,12 +72,16 @@ class Place(Protocol):
 
 
 class OnlyPlace:
-    """The place of the only queue of a worker: in the line of the queue whenever there is room."""
+    """The place of the only queue of a worker: in the line of the queue whenever there is room.
+
+    Its mark is kept while there is: one that asked in vain would else pass its wake-up on, and each put would wake the whole line.
+    """
 
     def __init__(self, store: Marks, queue: str, incarnation: str, max_jobs: int | None) -> None:
         self._store = store
         self._topics = worker_topic(incarnation), queue_topic(queue)
         self._max_jobs = max_jobs
+        self._mark: Mark | None = None
         self.granted: int = 0
 
     def room(self, most: int, slack: int, started: int) -> int:
@@ -87,7 +91,13 @@ class OnlyPlace:
 
     def stand(self, room: int) -> AbstractContextManager[Mark]:
         # With no room it stands in no line: a wake-up there is for somebody who can use it.
-        return self._store.mark(self._topics[bool(room)])
+        topic, mark = self._topics[bool(room)], self._mark
+        if mark is not None and mark.topic == topic:
+            mark.begin_anew()
+        else:
+            self.leave()
+            self._mark = mark = self._store.mark(topic)
+        return nullcontext(mark)
 
     def claimed(self, asked: int, claimed: Claimed, seats: int) -> None:
         pass
@@ -114,7 +124,9 @@ class OnlyPlace:
         return self._max_jobs is not None and started >= self._max_jobs
 
     def leave(self) -> None:
-        pass
+        mark, self._mark = self._mark, None
+        if mark is not None:
+            mark.leave()
 
 
 class SharedPlace:

@@ -121,8 +121,9 @@ class AsyncQueueShift:
 
     def _stand(self, room: int) -> AbstractContextManager[Mark]:
         """What to wait on in this turn."""
+        place = self._place.stand(room)
         if room or self._breaker is None or not self._is_open():
-            return self._place.stand(room)
+            return place
         return self._store.mark(self._breaker.topic)
 
     def _is_open(self) -> bool:
