@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from holdfast._sync.flows import ticking
 from holdfast._sync.flows.ticking import Ticker
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
@@ -101,6 +102,35 @@ def test_each_wakes_at_its_own_turn_whoever_else_waits() -> None:
     first_s = min(waits.values())
     assert sorted(wait_s - first_s for wait_s in waits.values()) == pytest.approx([0.0, 1.0, 2.0])
     store.close()
+
+
+def commands_of_hints(count: int) -> int:
+    """How many commands a process sends that is woken so often, one time right after the other, while nothing is due."""
+    store, commands, woken = MemoryStore(clock=FakeClock()), list[Any](), iter(range(count))
+    Schedule("beat", "every 60 s", ("jobs", 1), client=ControlPlaneClient.on(store)).save()
+
+    def counted(command: Any) -> Any:
+        commands.append(command)
+        return store.execute(command)
+
+    def wait(*_: Any) -> None:
+        if next(woken, None) is None:
+            raise Closed
+
+    detour: Any = Detour(store, counted)
+    detour.wait = wait
+    Ticker(detour, "me").run()
+    store.close()
+    return len(commands)
+
+
+def test_hints_that_come_close_together_cost_no_command_each() -> None:
+    assert commands_of_hints(100) < 20
+
+
+def test_control_who_reads_at_each_hint_sends_as_many_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ticking, "QUIET_S", 0.0)
+    assert commands_of_hints(100) > 100
 
 
 def side_by_side(source: str | None) -> tuple[int, list[int]]:

@@ -68,18 +68,24 @@ class Ticker:
         self._bell.ring()
 
     def run(self) -> None:
-        """Wait for what is due, and put it. What others did is read once for much of it: each of their runs wakes this one, too."""
-        read_at, is_stale = -math.inf, True
+        """Wait for what is due, and put it. Each run is a hint to all who wait: a hint is noted, and what changed is read once for many."""
+        read_at = look_at = -math.inf
+        is_stale = True
         with self._store.mark(watch_topic(dict_topic(SCHEDULES))) as mark:
             while self._bell.listen(mark):
-                is_fresh = is_stale and time.monotonic() - read_at >= QUIET_S
-                if is_fresh:
-                    read_at, is_stale = time.monotonic(), False
+                now = time.monotonic()
+                is_fresh = is_stale and now - read_at >= QUIET_S
                 try:
-                    turn = self._turn(is_fresh=is_fresh)
-                    quiet_s = max(0.0, read_at + QUIET_S - time.monotonic()) if is_stale else math.inf
+                    if is_fresh or mark.is_due or now >= look_at:
+                        if is_fresh:
+                            read_at, is_stale = now, False
+                        turn_s = self._turn(is_fresh=is_fresh)
+                        look_at = math.inf if turn_s is None else time.monotonic() + turn_s
+                    now = time.monotonic()
+                    due_s = max(0.0, look_at - now)
+                    quiet_s = max(0.0, read_at + QUIET_S - now) if is_stale else math.inf
                     # A due moment wakes one of those who wait on a topic; here each has a turn of its own, so it is a time-out, too.
-                    self._store.wait(mark, quiet_s if turn is None else min(quiet_s, turn), turn, POLL_S)
+                    self._store.wait(mark, min(quiet_s, due_s), due_s, POLL_S)
                     is_stale = True
                 except NotAllowed as error:
                     _log.debug("this process puts no runs of schedules: %s", error)

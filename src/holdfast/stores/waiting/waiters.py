@@ -63,6 +63,11 @@ class Mark(msgspec.Struct, eq=False):
         """Whether its last wait ended by a hint or by time, or a hint came since."""
         return self.woken_by is not None or self.waiters._is_stale(self, self.line)  # noqa: SLF001 - as above
 
+    @property
+    def is_due(self) -> bool:
+        """Whether its last wait ended because the due moment of the line came."""
+        return self.woken_by == "time"
+
     def begin_anew(self) -> None:
         """Wait from here on: the caller asks the store next, so what was hinted before is known then."""
         self.waiters._begin_anew(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
@@ -149,8 +154,7 @@ class Waiters:
             if line is None:
                 return
             line.heard = object()
-            to_ring = line.wake(count, "hint")
-            listeners = list(line.listeners)
+            to_ring, listeners = line.wake(count, "hint"), list(line.listeners)
         self._ring(to_ring)
         for told in listeners:
             told(count)
@@ -319,8 +323,7 @@ class Waiters:
         if mark.is_out:
             self._take_in(mark)
         with self._lock:
-            line, mark.line = mark.line, None
-            woken_by, mark.woken_by = mark.woken_by, None
+            line, woken_by, mark.line, mark.woken_by = mark.line, mark.woken_by, None, None
             if line is None:
                 return []
             to_ring = line.get_up(mark)
