@@ -9,6 +9,8 @@ import pytest
 from msgspec import json
 
 from holdfast import ControlPlaneClient, Queue, Schedule
+from holdfast._sync.flows.schedule_book import schedule_of
+from holdfast.schedules.definition import OPTIONS
 from holdfast.stores.sqlite.store import SqliteStore
 from tests.cli.running import holdfast
 from tests.sentinel_databases import until
@@ -39,6 +41,36 @@ def test_one_is_added_listed_shown_paused_resumed_run_and_removed(url: str) -> N
     assert json.decode(holdfast("schedule", "list", "--json", store).stdout) == []
 
 
+def test_each_option_of_a_schedule_can_be_given(url: str) -> None:
+    given = {
+        "tz": ("Europe/Vienna", "Europe/Vienna"),
+        "overlap": ("allow", "allow"),
+        "catch_up": ("all", "all"),
+        "catch_up_within": ("12h", 43_200.0),
+        "jitter_s": ("3", 3.0),
+        "starts_at": ("2026-03-01T08:00+01:00", 1_772_348_400_000_000),
+        "ends_at": ("2027-03-01T08:00+01:00", 1_803_884_400_000_000),
+        "key": ("nightly", '"nightly"'),
+        "priority": ("4", 4),
+        "max_attempts": ("2", 2),
+        "dead_letter_queue": ("failed", "failed"),
+        "start_within": ("10m", 600.0),
+        "metadata": ('{"by":"ann"}', {"by": "ann"}),
+        "label": ("night", ["night"]),
+        "group": ("shop", "shop"),
+    }
+    names = {"catch_up_within": "catch_up_within_s", "start_within": "start_within_s", "label": "labels"}
+    assert {names.get(name, name) for name in given} == OPTIONS
+    options = [f"--{name.replace('_', '-')}={text}" for name, (text, _) in given.items()]
+    added = holdfast("schedule", "add", "report", "0 3 * * *", "--queue=reports", *options, f"--url={url}")
+    assert added.exit_code == 0, added.stderr
+    with ControlPlaneClient(url) as client:
+        stored = schedule_of(client.store, "report")
+    assert stored is not None
+    kept = {**stored.entry.put, **json.decode(json.encode(stored.entry)), "dead_letter_queue": stored.entry.put["dead_letter"]}
+    assert {name: kept[names.get(name, name)] for name in given} == {name: value for name, (_, value) in given.items()}
+
+
 @pytest.mark.parametrize("command", [("show",), ("delete",), ("pause",), ("resume",), ("run-now",)])
 def test_one_that_there_is_not_is_an_error_of_its_name(url: str, command: tuple[str]) -> None:
     missing = holdfast("schedule", *command, "nightly", f"--url={url}")
@@ -51,6 +83,8 @@ def test_one_that_there_is_not_is_an_error_of_its_name(url: str, command: tuple[
         (("add", "x", "61 * * * *", "--queue=q"), "bad minute"),
         (("add", "x", "* * * * *", "--queue=q", "--value=daily"), "a text needs quotes"),
         (("add", "x", "* * * * *", "--queue=q", "--overlap=often"), "overlap"),
+        (("add", "x", "* * * * *", "--queue=q", "--starts-at=2026-03-01"), "needs a time zone"),
+        (("add", "x", "* * * * *", "--queue=q", "--ends-at=soon"), "not a moment"),
         (("next", "* * * * *", "--tz=Mars/Base"), "no time zone"),
     ],
 )

@@ -8,6 +8,7 @@ from msgspec import to_builtins
 
 from holdfast.cli.logs import LogJson, log_to_stderr
 from holdfast.cli.opening import AsJson, CreateStore, StoreUrl, connected, reached, value_of
+from holdfast.cli.queue.messages import DeadLetterQueue, MaxAttempts, NewGroup, NewLabels, Priority, age_s
 from holdfast.cli.showing import moment, print_result, shown
 from holdfast.errors import ScheduleMissing
 
@@ -54,8 +55,18 @@ def add(
     tz: Annotated[str, typer.Option(help="The time zone of the rule.")] = "UTC",
     overlap: Annotated[str, typer.Option(help="If the run before is not over: skip, queue, replace or allow.")] = "skip",
     catch_up: Annotated[str, typer.Option(help="Of missed runs put the last, all, or none.")] = "last",
+    catch_up_within: Annotated[str, typer.Option(help="How old a missed run may be that --catch-up all puts, as in 12h.")] = "1d",
     jitter_s: Annotated[float, typer.Option(help="Put each run up to so many seconds later.")] = 0.0,
-    max_attempts: Annotated[int | None, typer.Option(help="After how many failures a run is dead.")] = None,
+    starts_at: Annotated[str | None, typer.Option(help="Not before this moment, as in 2026-03-01T08:00+01:00.")] = None,
+    ends_at: Annotated[str | None, typer.Option(help="Not after this moment.")] = None,
+    key: Annotated[str | None, typer.Option(help="The key of its runs, by which --overlap finds them; by default one of its own.")] = None,
+    priority: Priority = 0,
+    max_attempts: MaxAttempts = None,
+    dead_letter_queue: DeadLetterQueue = None,
+    start_within: Annotated[str | None, typer.Option(help="Drop a run that was not started so long after it was due, as in 10m.")] = None,
+    metadata: Annotated[str | None, typer.Option(help="A JSON object that travels beside the value.")] = None,
+    label: NewLabels = None,
+    group: NewGroup = None,
     url: StoreUrl = None,
     create_store: CreateStore = False,
     as_json: AsJson = False,
@@ -63,8 +74,12 @@ def add(
     """Save a schedule, or change the one of this name."""
     from holdfast import Schedule
 
+    options: Any = {"tz": tz, "overlap": overlap, "catch_up": catch_up, "jitter_s": jitter_s, "key": key}
+    options |= {"starts_at": _moment(starts_at), "ends_at": _moment(ends_at), "catch_up_within_s": age_s(catch_up_within)}
+    options |= {"priority": priority, "max_attempts": max_attempts, "dead_letter_queue": dead_letter_queue}
+    options |= {"start_within_s": age_s(start_within), "labels": tuple(label or ()), "group": group}
+    options["metadata"] = None if metadata is None else value_of(metadata, "--metadata")
     decoded = value_of(value, "--value")
-    options: Any = {"tz": tz, "overlap": overlap, "catch_up": catch_up, "jitter_s": jitter_s, "max_attempts": max_attempts}
     with connected(url, create=create_store) as client:
         made = Schedule(name, rule, (queue, decoded), client=client, **options)
         made.save()
@@ -190,3 +205,10 @@ def _state(each: Any) -> str:
 
 def _shown(when: datetime | None) -> str:
     return moment(None if when is None else when.timestamp())
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a moment: write one with its time zone, as in 2026-03-01T08:00+01:00") from None

@@ -23,6 +23,11 @@ ValueContains = Annotated[str | None, typer.Option("--value", help="Only those w
 Prefix = Annotated[str | None, typer.Option("--key-prefix", help="Only those whose key, a text, begins so.")]
 Label = Annotated[str | None, typer.Option("--label", help="Only those with this label.")]
 Group = Annotated[str | None, typer.Option("--group", help="Only those of this group; '' is those without one.")]
+Priority = Annotated[int, typer.Option(help="Higher ones are handed out first.")]
+MaxAttempts = Annotated[int | None, typer.Option(help="After how many failures it is dead.")]
+DeadLetterQueue = Annotated[str | None, typer.Option(help="The queue that it goes to when it is dead.")]
+NewLabels = Annotated[list[str] | None, typer.Option(help="A label to find it by; may be given several times.")]
+NewGroup = Annotated[str | None, typer.Option(help="The group whose limits, rate and order it follows.")]
 Limit = Annotated[int, typer.Option("-n", "--limit", min=1, max=10_000, help="How many at most.")]
 
 WIDTH = 60

@@ -13,7 +13,7 @@ from holdfast.cli.commands import NOTHING
 from holdfast.cli.known_names import refuse_unknown
 from holdfast.cli.opening import AlwaysJson, AsJson, CreateStore, StoreUrl, connected, readable, value_of
 from holdfast.cli.progress import Lines, Show, progress_bar
-from holdfast.cli.queue.messages import QueueName, cut, line
+from holdfast.cli.queue.messages import DeadLetterQueue, MaxAttempts, NewGroup, NewLabels, Priority, QueueName, cut, line
 from holdfast.cli.showing import print_result
 from holdfast.wording import counted
 
@@ -36,11 +36,11 @@ def put(
     key: Annotated[str | None, typer.Option(help="The key: at most one living message of the queue has it.")] = None,
     message_id: Annotated[str | None, typer.Option("--id", help="The id; a put under an id that exists changes nothing.")] = None,
     delay_s: Annotated[float, typer.Option(help="Hold it back for so many seconds.")] = 0.0,
-    priority: Annotated[int, typer.Option(help="Higher ones are handed out first.")] = 0,
-    max_attempts: Annotated[int | None, typer.Option(help="After how many failures it is dead.")] = None,
-    dead_letter_queue: Annotated[str | None, typer.Option(help="The queue that it goes to when it is dead.")] = None,
-    label: Annotated[list[str] | None, typer.Option(help="A label to find it by; may be given several times.")] = None,
-    group: Annotated[str | None, typer.Option(help="The group whose limits, rate and order it follows.")] = None,
+    priority: Priority = 0,
+    max_attempts: MaxAttempts = None,
+    dead_letter_queue: DeadLetterQueue = None,
+    label: NewLabels = None,
+    group: NewGroup = None,
     url: StoreUrl = None,
     create_store: CreateStore = False,
     progress: Lines = False,
