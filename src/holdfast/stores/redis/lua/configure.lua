@@ -5,7 +5,7 @@
 --         group, and then own (limit, rate: false for none; weight, paused), throttle, forget
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers paused, maxsize, size, created_at, policy, live, tat, last and throttled_until.
--- @include queue
+-- @include settings
 -- @include dict
 
 local configure = {}
@@ -270,19 +270,7 @@ function configure.write(command, plan)
   else
     write_whole(command, plan)
   end
-  local object = open_object(command)
-  local after = settings_of(object) or { paused = false, created_at = now, live = 0, tat = 0, last = 0, throttled_until = 0 }
-  return {
-    paused = after.paused,
-    maxsize = after.maxsize,
-    size = after.maxsize and ready_count(object) or 0,
-    created_at = after.created_at,
-    policy = after.policy,
-    live = after.live,
-    tat = after.tat,
-    last = after.last,
-    throttled_until = after.throttled_until,
-  }
+  return shown_settings(open_object(command))
 end
 
 commands.Configure = configure
