@@ -116,7 +116,8 @@ def test_schedules_put_what_is_due_once(stored: tuple[str, Any], store: Store) -
     assert (run.id.partition("@")[0], json.decode(run.value)) == ("hourly", {"kind": "hourly"})
     with ControlPlaneClient(stored[0]) as client:
         hourly, nightly = (Schedule.from_name(name, client=client).status() for name in ("hourly", "nightly"))
-        assert (hourly.runs, hourly.paused, nightly.paused, nightly.tz) == (1, None, "on holiday", "Europe/Berlin")
+        assert hourly.runs >= 1, "an hour may begin while this runs"
+        assert (hourly.paused, nightly.paused, nightly.tz) == (None, "on holiday", "Europe/Berlin")
 
 
 def never_again(order: str) -> str:
