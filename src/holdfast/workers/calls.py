@@ -104,6 +104,8 @@ class Messages(Struct, frozen=True):
 
     def item(self, arguments: dict[str, Any], options: Mapping[str, Any]) -> Item:
         """The message of one call; what a hook raises is raised, and nothing is put."""
+        if "group" in self.carried and options.get("group") is not None:
+            raise ValueError(f"task {self.named['task']} has rate=, for which its jobs are a group of their own: put them without group=")
         fields = {**self.carried, **options}
         if self.key is not None and "key" not in options:
             fields["key"] = self.key(**arguments)

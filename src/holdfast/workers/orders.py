@@ -15,6 +15,7 @@ from holdfast.codec.fields import MAX_ATTEMPTS, Field, Flag, Seconds, Whole, che
 from holdfast.codec.object_fields import Function, Instance
 from holdfast.commands.argument_checks import RETURNS, check_budget, check_choice
 from holdfast.holding.hold import this_process
+from holdfast.rates import Rate
 from holdfast.records import Message, ReturnTo
 from holdfast.records.policies import Policy
 from holdfast.schedules.entries import ScheduleEntry
@@ -46,10 +47,8 @@ CHECKED_OF_JOBS: Final[tuple[Field, ...]] = (
     MAX_ATTEMPTS,
     *(Seconds(name, zero=False, optional=True) for name in ("soft_limit_s", "hard_limit_s", "keep_result_s", "remember_s")),
     Whole("most", 1, 2**31 - 1, optional=True),
-    Flag("results"),
-    Flag("tracebacks"),
-    Flag("idempotent"),
-    Instance("backoff", Backoff),
+    *(Flag(name) for name in ("results", "tracebacks", "idempotent")),
+    *(Instance("backoff", Backoff), Instance("rate", Rate, optional=True)),
     *(Function(name) for name in ("idempotency_key", "reconcile", "judge")),
 )
 
@@ -97,6 +96,7 @@ class Options(Struct, frozen=True, kw_only=True):
     judge: Judge | None = None
     result_codec: Codec = JSON
     most: int | None = None
+    rate: Rate | None = None
     batch: BatchTerms | None = None
     """If one call takes several jobs."""
     around: tuple[Around, ...] = ()
@@ -170,6 +170,11 @@ class Table(Struct, frozen=True):
         return [options for options in self.all() if options.batch is not None or options.most is not None]
 
     @property
+    def rated(self) -> list[Options]:
+        """The tasks that have a rate."""
+        return [options for options in self.all() if options.rate is not None]
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of its tasks, also the earlier ones."""
         return tuple(sorted(self.tasks))
@@ -217,8 +222,8 @@ class Orders(Struct, frozen=True, kw_only=True):
             raise ValueError("prefetch= with idempotent=True: if the worker died, it would be unknown which of them it had begun")
         if (self.max_jobs_per_child or self.max_rss_mb) and "processes" not in self.execution:
             raise ValueError("max_jobs_per_child= and max_rss_mb= replace child processes: they need a function with execution='processes'")
-        if self.prefetch and self.table.placed:
-            raise ValueError("prefetch= with most= or a batch: nothing is held ahead that may not begin, so leave it out")
+        if self.prefetch and (self.table.placed or self.table.rated):
+            raise ValueError("prefetch= with most=, rate= or a batch: nothing is held ahead that may not begin, so leave it out")
         if len(self.queues) > 1 and self.prefetch:
             raise ValueError("prefetch= is for a worker of one queue: several queues share its concurrency, and nothing is held ahead")
         if len(self.queues) > 1 and self.min_interval_s:
@@ -251,7 +256,7 @@ class Orders(Struct, frozen=True, kw_only=True):
         if len(self.queues) > 1:
             return 0
         must_not = any(options.idempotent or options.max_attempts == 1 for options in self.table.all())
-        must_not = must_not or bool(self.min_interval_s) or self.breaker is not None or bool(self.table.placed)
+        must_not = must_not or bool(self.min_interval_s) or self.breaker is not None or bool(self.table.placed or self.table.rated)
         return 0 if self.prefetch is None and must_not else self.prefetch
 
     def fallback(self, queue: str, policy: Policy) -> tuple[int | None, str | None]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from holdfast.arguments.options import refuse_unknown
 from holdfast.arguments.put_options import IfPresent
 from holdfast.codec import check_name, codec_for
+from holdfast.rates import Rate
 from holdfast.workers.calls import Messages, PutHook
 from holdfast.workers.handlers.arguments import Arguments, TaskHandler
 from holdfast.workers.handlers.batches import BatchHandler, BatchTerms
@@ -41,6 +42,12 @@ class TaskOptions(TaskDefaults, total=False):
     """Put beside each job; workers give back jobs of a version that they do not accept. None, the default, is no version."""
     versions: Sequence[str]
     """The versions whose jobs it accepts besides its own."""
+    rate: Rate | None
+    """How many of its jobs are handed out in a time, over all workers, retries included; None, the default, is no limit.
+
+    Its jobs are the group of their queue that has its name. Workers set the rate of the group when they begin, and let the queue have fair
+    groups if it has none.
+    """
     key: Callable[..., Hashable] | None
     """Called like the function: the key of the job, of which at most one living message of the queue has each."""
 
@@ -70,6 +77,8 @@ def make_task(
 def messages_of(options: Options, given: Mapping[str, Any], hooks: Sequence[PutHook] = ()) -> Messages:
     """What makes the messages of a task, whose options were given so."""
     found = {"max_attempts": options.max_attempts} | {option: given[option] for option in PUT if option in given}
+    if options.rate is not None:
+        found["group"] = options.task
     version = given.get("version")
     return Messages(
         arguments_of(options),

@@ -62,7 +62,7 @@ def test_a_number_that_is_none_is_refused(client: ControlPlaneClient) -> None:
     with pytest.raises(ValueError, match="most"):
         app.task(most=0)(print_it)
     app.task(most=2)(print_it)
-    with pytest.raises(ValueError, match="prefetch= with most= or a batch"):
+    with pytest.raises(ValueError, match="prefetch= with most=, rate= or a batch"):
         app.worker(prefetch=5)
 
 

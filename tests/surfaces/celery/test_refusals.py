@@ -9,7 +9,7 @@ from holdfast.surfaces.celery.exceptions import ImproperlyConfigured, NotRegiste
 from holdfast.surfaces.celery.refusals import REMEDIES
 from holdfast.surfaces.celery.schedules import crontab
 
-OF_TASKS = ("rate_limit", "base", "typing", "track_started", "send_events", "reject_on_worker_lost", "compression")
+OF_TASKS = ("base", "typing", "track_started", "send_events", "reject_on_worker_lost", "compression")
 OF_CALLS = (
     *(
         "link",
@@ -32,6 +32,7 @@ OF_SETTINGS = (
     *("task_annotations", "task_queues", "task_default_exchange", "task_default_routing_key", "worker_prefetch_multiplier"),
     *("task_send_sent_event", "worker_send_task_events", "broker_transport_options", "broker_connection_retry_on_startup"),
     *("task_reject_on_worker_lost", "worker_max_tasks_per_child", "task_track_started", "task_create_missing_queues"),
+    "worker_disable_rate_limits",
 )
 
 
@@ -98,6 +99,9 @@ def test_a_misspelled_option_is_refused_with_the_one_that_was_meant(celery: Cele
     [
         (lambda app, send: app.task(acks_late=False), "always acknowledged after it ran"),
         (lambda app, send: app.task(serializer="pickle"), "only JSON is kept"),
+        (lambda app, send: app.task(rate_limit="10/d"), "'10/s', '100/m' or '5/h'"),
+        (lambda app, send: setattr(app.conf, "task_default_rate_limit", "often"), "'10/s', '100/m' or '5/h'"),
+        (lambda app, send: app.task(name="x", rate_limit="1/s")(print).apply_async(queue="other"), "give queue='other' to @app.task"),
         (lambda app, send: send.apply_async(serializer="pickle"), "only JSON is kept"),
         (lambda app, send: send.apply_async(time_limit=3), "give it to @app.task"),
         (lambda app, send: setattr(app.conf, "accept_content", ["json", "pickle"]), "only JSON is kept"),

@@ -13,9 +13,11 @@ from zoneinfo import ZoneInfo
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.tasks import Tasks
 from holdfast.client import ControlPlaneClient
+from holdfast.rates import Rate
 from holdfast.surfaces.celery.config import Config, seconds, settings_of
 from holdfast.surfaces.celery.exceptions import ImproperlyConfigured, NotRegistered
 from holdfast.surfaces.celery.moments import Moment
+from holdfast.surfaces.celery.rate_limits import rate_of
 from holdfast.surfaces.celery.refusals import refuse_unknown, refused
 from holdfast.surfaces.celery.results import AsyncResult
 from holdfast.surfaces.celery.schedules import rule_of
@@ -89,18 +91,28 @@ class Celery:
     def send_task(self, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> AsyncResult:
         """Put a task by its name, which need not be known here."""
         known = self.tasks.get(name)
-        return self.put(name, args, kwargs or {}, options, TaskOptions() if known is None else known.options)
+        return self.put(name, args, kwargs or {}, options, None if known is None else known.options)
 
     def put(
-        self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any], of_task: TaskOptions
+        self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any], of_task: TaskOptions | None
     ) -> AsyncResult:
-        """Put a job of a task."""
-        queue = options.get("queue") or self.queue_of(name, of_task)
+        """Put a job of a task; its options are None where only its name is known."""
+        said = TaskOptions() if of_task is None else of_task
+        queue = options.get("queue") or self.queue_of(name, said)
         value = {"args": list(args), "kwargs": dict(kwargs)}
-        fields = put_options(options, of_task, self)
+        fields = put_options(options, said, self)
+        is_rated = self.rate_of(said) is not None
+        if is_rated and queue != self.queue_of(name, said):
+            raise ImproperlyConfigured(f"{name} has a rate_limit, which holds in its own queue: give queue={queue!r} to @app.task")
+        if of_task is None or is_rated:
+            fields["group"] = name  # The group that has the rate; workers know whether the others have one.
         to: Queue[Any] = Queue(queue, client=self.client)
         put = to.put(value, metadata={"task": name}, **fields)
         return AsyncResult(str(put), app=self, queue=queue)
+
+    def rate_of(self, options: TaskOptions) -> Rate | None:
+        """The rate of a task: its own, else `task_default_rate_limit`."""
+        return rate_of(self.conf.task_default_rate_limit if options.rate_limit is None else options.rate_limit)
 
     def queue_of(self, name: str, options: TaskOptions) -> str:
         """The queue of a task: its own, else that of `task_routes`, else the default."""
@@ -186,6 +198,7 @@ class Celery:
             start_within_s=seconds(options.expires),
             hard_limit_s=seconds(self.conf.task_time_limit if options.time_limit is None else options.time_limit),
             soft_limit_s=seconds(self.conf.task_soft_time_limit if options.soft_time_limit is None else options.soft_time_limit),
+            rate=self.rate_of(options),
             results=not ignores,
             keep_result_s=seconds(self.conf.result_expires),
         )(task.perform)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
+from holdfast.surfaces.celery.rate_limits import rate_of
 from holdfast.surfaces.celery.refusals import JSON_ONLY, only, refuse_unknown, refused
 
 DEFAULTS: dict[str, Any] = {
@@ -23,6 +24,7 @@ DEFAULTS: dict[str, Any] = {
     "task_always_eager": False,
     "task_eager_propagates": False,
     "task_ignore_result": False,
+    "task_default_rate_limit": None,
     "task_acks_late": True,
     "task_time_limit": None,
     "task_soft_time_limit": None,
@@ -66,6 +68,8 @@ class Config:
             case "accept_content" | "result_accept_content":
                 for one in value or ():
                     only("app.conf", name, one, ["json", "application/json"], JSON_ONLY)
+            case "task_default_rate_limit":
+                rate_of(value)
             case "task_acks_late":
                 only("app.conf", name, value, [True], "a job is always acknowledged after it ran: remove it")
         self.__dict__["_set"][name] = value

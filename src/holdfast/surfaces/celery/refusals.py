@@ -7,13 +7,12 @@ from typing import Any, Final
 from holdfast.surfaces.celery.exceptions import ImproperlyConfigured
 
 ROUTES: Final = "there are no exchanges: name a queue, with queue= or task_routes"
-RATES: Final = "rates of tasks are not there yet: use holdfast.Limiter inside of the task"
 LINKS: Final = "let the task itself call the other one, `other.delay(…)`"
 JSON_ONLY: Final = "only JSON is kept: give 'json', and arguments that are plain data"
 
 REMEDIES: Final[Mapping[str, str]] = {
-    "rate_limit": RATES,
-    "task_annotations": f"{RATES}, and give the other options to @app.task",
+    "task_annotations": "give the options to @app.task; task_default_rate_limit is for all tasks",
+    "worker_disable_rate_limits": "leave rate_limit out, or give '0'",
     "link": "make a chain, `task.s(…) | next_task.s()`",
     "link_error": f"{LINKS}, in an except clause",
     "exchange": ROUTES,

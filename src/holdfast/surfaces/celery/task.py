@@ -11,6 +11,7 @@ from holdfast.backoff import Backoff
 from holdfast.ids import new_id
 from holdfast.surfaces.celery.config import seconds
 from holdfast.surfaces.celery.exceptions import ImproperlyConfigured, MaxRetriesExceededError, Retry
+from holdfast.surfaces.celery.rate_limits import rate_of
 from holdfast.surfaces.celery.refusals import JSON_ONLY, only, refuse_unknown, refused
 from holdfast.surfaces.celery.results import AsyncResult, EagerResult
 from holdfast.surfaces.celery.signatures import Signature
@@ -51,6 +52,8 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
     soft_time_limit: float | None = None
     acks_late: bool = True
     ignore_result: bool | None = None
+    rate_limit: str | float | None = None
+    """How often it is started, over all workers: `10/s`, `100/m`, `5/h`."""
     priority: int | None = None
     expires: float | None = None
     serializer: str = "json"
@@ -58,6 +61,7 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         only("@task", "acks_late", self.acks_late, [True], "a job is always acknowledged after it ran: remove it")
         only("@task", "serializer", self.serializer, ["json"], JSON_ONLY)
+        rate_of(self.rate_limit)
         refuse_unknown("@task(retry_kwargs=…)", self.retry_kwargs, ("max_retries", "countdown"))
 
     @property

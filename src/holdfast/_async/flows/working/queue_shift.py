@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from msgspec import Raw
 
 from holdfast._async.flows.working.admitting import admit
+from holdfast._async.flows.working.pacing import set_rates
 from holdfast._async.flows.working.registering import policy_of
 from holdfast._async.flows.working.shared_breaker import AsyncSharedBreaker
 from holdfast._async.flows.working.stepping import NOTHING, step
@@ -63,6 +64,7 @@ class AsyncQueueShift:
         self._breaker: AsyncSharedBreaker | None = None
         if isinstance(crew.circuit, SharedCircuit):
             self._breaker = AsyncSharedBreaker(client, orders, crew.queue, self._claimer, crew.circuit)
+        self._unpaced = [options for options in orders.table.rated if options.queue == crew.queue]
         self._look_at = -math.inf
         self._unsettled: list[Finished] = []
         self._unbegun: list[Run] = []
@@ -112,10 +114,12 @@ class AsyncQueueShift:
             await self._wait_for_store(error, until)
 
     async def _learn(self) -> None:
-        """Read the queue's policy, as often as the worker shows that it lives."""
+        """Read the queue's policy, as often as the worker shows that it lives; before the first claim, set the rates of its tasks."""
         now, heartbeat_s = self.crew.now(), self._orders.heartbeat_s
         if now < self._look_at:
             return
+        await set_rates(self._store, self.crew.queue, self._unpaced)
+        self._unpaced = []
         self.crew.policy = await policy_of(self._store, self.crew.queue)
         self._look_at = math.inf if heartbeat_s is None else now + heartbeat_s
 

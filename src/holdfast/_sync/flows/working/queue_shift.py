@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from msgspec import Raw
 
 from holdfast._sync.flows.working.admitting import admit
+from holdfast._sync.flows.working.pacing import set_rates
 from holdfast._sync.flows.working.registering import policy_of
 from holdfast._sync.flows.working.shared_breaker import SharedBreaker
 from holdfast._sync.flows.working.stepping import NOTHING, step
@@ -64,6 +65,7 @@ class QueueShift:
         self._breaker: SharedBreaker | None = None
         if isinstance(crew.circuit, SharedCircuit):
             self._breaker = SharedBreaker(client, orders, crew.queue, self._claimer, crew.circuit)
+        self._unpaced = [options for options in orders.table.rated if options.queue == crew.queue]
         self._look_at = -math.inf
         self._unsettled: list[Finished] = []
         self._unbegun: list[Run] = []
@@ -113,10 +115,12 @@ class QueueShift:
             self._wait_for_store(error, until)
 
     def _learn(self) -> None:
-        """Read the queue's policy, as often as the worker shows that it lives."""
+        """Read the queue's policy, as often as the worker shows that it lives; before the first claim, set the rates of its tasks."""
         now, heartbeat_s = self.crew.now(), self._orders.heartbeat_s
         if now < self._look_at:
             return
+        set_rates(self._store, self.crew.queue, self._unpaced)
+        self._unpaced = []
         self.crew.policy = policy_of(self._store, self.crew.queue)
         self._look_at = math.inf if heartbeat_s is None else now + heartbeat_s
 
