@@ -1,13 +1,15 @@
 """What the Celery-shaped surface does not do is refused, and the message names the remedy."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from holdfast.surfaces.celery import Celery, shared_task
+from holdfast.surfaces.celery import Celery, shared_task, signals
+from holdfast.surfaces.celery.app import run_options
 from holdfast.surfaces.celery.exceptions import ImproperlyConfigured, NotRegistered
 from holdfast.surfaces.celery.refusals import REMEDIES
-from holdfast.surfaces.celery.schedules import crontab
+from holdfast.surfaces.celery.schedules import crontab, solar
 
 OF_TASKS = ("base", "typing", "track_started", "send_events", "reject_on_worker_lost", "compression")
 OF_CALLS = (
@@ -75,7 +77,7 @@ def test_a_part_of_an_app_that_is_not_there_is_refused(celery: Celery, part: str
 
 
 def test_every_remedy_is_given_for_something() -> None:
-    assert set(REMEDIES) == {*OF_TASKS, *OF_CALLS, *OF_METHODS, *OF_APPS, *OF_SETTINGS}
+    assert set(REMEDIES) == {*OF_TASKS, *OF_CALLS, *OF_METHODS, *OF_APPS, *OF_SETTINGS, "solar", "signals"}
 
 
 @pytest.mark.parametrize("setting", OF_SETTINGS)
@@ -111,7 +113,13 @@ def test_a_misspelled_option_is_refused_with_the_one_that_was_meant(celery: Cele
         (lambda app, send: send.retry(max_retries=10), r"give it there"),
         (lambda app, send: app.AsyncResult("x").get(interval=1.0), "remove it"),
         (lambda app, send: app.AsyncResult("x").revoke(signal="SIGKILL"), "remove it"),
-        (lambda app, send: app.add_periodic_task(30.0, send.s(), expires=10), "give it to @app.task"),
+        (lambda app, send: app.add_periodic_task(30.0, send.s(), queue="x"), "give it to @app.task"),
+        (lambda app, send: run_options("x", {"expires": datetime(2100, 1, 1, tzinfo=UTC)}, "UTC"), "give seconds or a timedelta"),
+        (lambda app, send: setattr(app.conf, "task_routes", print), "a function that routes"),
+        (lambda app, send: setattr(app.conf, "task_routes", {3: "x"}), "neither the name of a task nor a pattern"),
+        (lambda app, send: send.update_state("another", "PROGRESS"), "a task reports for itself"),
+        (lambda app, send: solar("sunset", -37.8, 144.9), "apply_async"),
+        (lambda app, send: signals.task_success, "in a decorator"),
         (lambda app, send: app.on_after_configure.connect(print, dispatch_uid="x"), "supported: weak"),
         (lambda app, send: Celery("x", set_as_current=True), "supported: backend, broker"),
     ],

@@ -1,5 +1,6 @@
 """Tasks of the Celery-shaped surface: retries, options of calls, results, eager runs, shared tasks, periodic tasks."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -194,6 +195,25 @@ def test_a_result_that_is_ignored_is_not_kept(celery: Celery) -> None:
     assert result.state == "PENDING"
 
 
+def test_routes_are_names_patterns_and_lists_of_both(celery: Celery) -> None:
+    @celery.task(name="feed.import")
+    def add() -> None:
+        pass
+
+    to_feeds: list[Any] = [
+        {"feed.*": {"queue": "feeds"}},
+        {"*": "rest", "feed.import": "feeds"},
+        [("feed.*", "feeds"), ("*", "rest")],
+        ([("web.*", "web"), (re.compile(r"feed\..*"), {"queue": "feeds"})],),
+    ]
+    for routes in to_feeds:
+        celery.conf.task_routes = routes
+        assert celery.queue_of("feed.import", add.options) == "feeds"
+        assert "feeds" in celery.queues
+    celery.conf.task_routes = {"web.*": "web"}
+    assert celery.queue_of("feed.import", add.options) == "celery"
+
+
 def test_periodic_tasks_are_set_up_as_celerys_manual_does(celery: Celery) -> None:
     @celery.task
     def test(arg: str) -> str:
@@ -224,12 +244,14 @@ def test_a_beat_schedule_becomes_schedules(celery: Celery) -> None:
         "monday-morning": {"task": "tasks.add", "schedule": crontab(hour=7, minute=30, day_of_week=1), "args": (16, 16)},
         "hourly": {"task": "tasks.add", "schedule": schedule(timedelta(hours=1)), "kwargs": {"x": 1, "y": 1}},
     }
-    celery.add_periodic_task(10.0, add.s(1, 2), name="every 10")
+    celery.add_periodic_task(10.0, add.s(1, 2), name="every 10", expires=10, priority=3)
     for declared in celery.holdfast.schedules:
         declared.save()  # As a worker does that stays; one that ends when the queue is empty may be gone before.
     rules = {one.name: (one.rule, one.tz) for one in Schedule.list(client=celery.client)}
     assert rules["monday-morning"] == ("30 7 * * 1", "Europe/Vienna")
     assert set(rules) == {"every-30-seconds", "monday-morning", "hourly", "every 10"}
+    (run,) = [one.entry.put for one in celery.holdfast.declared if one.name == "every 10"]
+    assert (run["start_within_s"], run["priority"]) == (10.0, 3)
     job = Schedule.from_name("hourly", client=celery.client).run_now()
     work(celery)
     assert job.result(timeout_s=1.0) == 2

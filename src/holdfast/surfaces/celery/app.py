@@ -14,18 +14,22 @@ from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.tasks import Tasks
 from holdfast.client import ControlPlaneClient
 from holdfast.rates import Rate
+from holdfast.schedules.declared import TaskScheduleOptions
 from holdfast.surfaces.celery.config import Config, seconds, settings_of
 from holdfast.surfaces.celery.exceptions import ImproperlyConfigured, NotRegistered
 from holdfast.surfaces.celery.moments import Moment
 from holdfast.surfaces.celery.rate_limits import rate_of
 from holdfast.surfaces.celery.refusals import refuse_unknown, refused
 from holdfast.surfaces.celery.results import AsyncResult
+from holdfast.surfaces.celery.routes import queue_in, route_of, routes_of
 from holdfast.surfaces.celery.schedules import rule_of
 from holdfast.surfaces.celery.signatures import Signature
 from holdfast.surfaces.celery.task import Task, TaskOptions, put_options
 
 BROKERS = ("amqp", "amqps", "pyamqp", "librabbitmq", "sqs", "kafka", "gcpubsub", "rpc", "db", "cache", "django-db", "django-cache")
 BEAT = ("task", "schedule", "args", "kwargs", "options")
+OF_RUNS = ("expires", "priority")
+"""The options of a call that a periodic task may have."""
 
 _apps: "list[Celery]" = []
 _shared: "dict[str, Task]" = {}
@@ -118,18 +122,13 @@ class Celery:
         """The queue of a task: its own, else that of `task_routes`, else the default."""
         if options.queue is not None:
             return options.queue
-        route = self.conf.task_routes.get(name, {})
-        if isinstance(route, str):
-            return route
-        refuse_unknown(f"task_routes[{name!r}]", route, ("queue",))
-        found: str = route.get("queue", self.conf.task_default_queue)
-        return found
+        return route_of(self.conf.task_routes, name) or str(self.conf.task_default_queue)
 
     @property
     def queues(self) -> list[str]:
         """The queues that are known, the default first."""
         named = [self.queue_of(name, task.options) for name, task in self.tasks.items()]
-        routed = [self.queue_of(name, TaskOptions()) for name in self.conf.task_routes]
+        routed = [queue for pattern, route in routes_of(self.conf.task_routes) if (queue := queue_in(pattern, route)) is not None]
         return list(dict.fromkeys([self.conf.task_default_queue, *named, *routed]))
 
     @cached_property
@@ -154,9 +153,8 @@ class Celery:
 
     def add_periodic_task(self, schedule: Any, sig: Signature, *, name: str | None = None, **options: Any) -> str:
         """Let a signature be put by a schedule."""
-        for option in options:
-            raise refused("add_periodic_task", option, ("name",), remedy="give it to @app.task")
-        entry = {"task": sig.task, "schedule": schedule, "args": sig.args, "kwargs": sig.kwargs, "options": sig.options}
+        refuse_unknown("add_periodic_task", options, OF_RUNS, remedy="give it to @app.task")
+        entry = {"task": sig.task, "schedule": schedule, "args": sig.args, "kwargs": sig.kwargs, "options": {**sig.options, **options}}
         self.conf.beat_schedule = {**self.conf.beat_schedule, name or repr(sig): entry}
         return name or repr(sig)
 
@@ -177,12 +175,11 @@ class Celery:
         made = self.collected()
         for name, entry in self.conf.beat_schedule.items():
             refuse_unknown(f"beat_schedule[{name!r}]", entry, BEAT)
-            refuse_unknown(f"beat_schedule[{name!r}]['options']", entry.get("options", {}), ())
             if entry["task"] not in self.tasks:
                 raise NotRegistered(f"beat_schedule[{name!r}] names the task {entry['task']!r}, which is not known here: import its module")
             args, kwargs = list(entry.get("args", ())), dict(entry.get("kwargs", {}))
             made.schedule(rule_of(entry["schedule"]), made.find(entry["task"]), args=args, kwargs=kwargs).options(
-                name=name, tz=self.conf.timezone, overlap="allow"
+                **run_options(name, entry.get("options", {}), self.conf.timezone)
             )
         return made
 
@@ -233,6 +230,19 @@ class Celery:
 
     def __repr__(self) -> str:
         return f"<Celery {self.main}>"
+
+
+def run_options(name: str, given: Mapping[str, Any], tz: str) -> TaskScheduleOptions:
+    """The options of a schedule for those of a periodic task."""
+    refuse_unknown(f"beat_schedule[{name!r}]['options']", given, OF_RUNS, remedy="give it to @app.task")
+    found = TaskScheduleOptions(name=name, tz=tz, overlap="allow")
+    if (expires := given.get("expires")) is not None:
+        if isinstance(expires, datetime):
+            raise ImproperlyConfigured(f"beat_schedule[{name!r}]: expires counts from each run: give seconds or a timedelta")
+        found["start_within_s"] = float(seconds(expires) or 0.0)
+    if given.get("priority") is not None:
+        found["priority"] = given["priority"]
+    return found
 
 
 def current_app() -> Celery:

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.surfaces.celery.rate_limits import rate_of
 from holdfast.surfaces.celery.refusals import JSON_ONLY, only, refuse_unknown, refused
+from holdfast.surfaces.celery.routes import routes_of
 
 DEFAULTS: dict[str, Any] = {
     "broker_url": None,
@@ -68,6 +69,8 @@ class Config:
             case "accept_content" | "result_accept_content":
                 for one in value or ():
                     only("app.conf", name, one, ["json", "application/json"], JSON_ONLY)
+            case "task_routes":
+                routes_of(value)
             case "task_default_rate_limit":
                 rate_of(value)
             case "task_acks_late":

@@ -42,6 +42,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "chunks": "make a group of slices, `group(task.s(part) for part in parts)`",
     "map": "make a group, `group(task.s(item) for item in items)`",
     "starmap": "make a group, `group(task.s(*item) for item in items)`",
+    "solar": "put the job for that moment, `task.apply_async(eta=…)`, and let it put the next one",
+    "signals": "do before and after a task what is to be done in a decorator, or by app.holdfast.around(…)",
     "control": "revoke by AsyncResult(id).revoke(), look at holdfast.Worker.list() and Queue.stats(), empty a queue by Queue.clear()",
     "events": "look at holdfast.Worker.list(), `holdfast queue`, or the log",
     "amqp": ROUTES,
@@ -65,11 +67,11 @@ def refused(what: str, name: str, known: Collection[str], *, remedy: str | None 
     return ImproperlyConfigured(f"{what}: {name!r} is not supported; {hint}supported: {', '.join(sorted(known))}")
 
 
-def refuse_unknown(what: str, given: Mapping[str, Any], known: Collection[str]) -> None:
+def refuse_unknown(what: str, given: Mapping[str, Any], known: Collection[str], *, remedy: str | None = None) -> None:
     """Refuse the first option that is not supported. Nothing is ignored."""
     for name in given:
         if name not in known:
-            raise refused(what, name, known)
+            raise refused(what, name, known, remedy=remedy)
 
 
 def only(what: str, name: str, value: Any, allowed: Collection[Any], remedy: str) -> None:

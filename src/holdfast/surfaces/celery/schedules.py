@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from holdfast.schedules.rules import Every
+from holdfast.surfaces.celery.refusals import refused
 
 Field = int | str | Iterable[int | str]
 
@@ -39,6 +40,11 @@ class crontab:  # noqa: N801 - Celery's name
 
     def __hash__(self) -> int:
         return hash(self.rule)
+
+
+def solar(*_: Any) -> NoReturn:
+    """Not supported; the error names the remedy."""
+    raise refused("celery.schedules", "solar", ())
 
 
 def schedule(run_every: float | timedelta) -> timedelta:

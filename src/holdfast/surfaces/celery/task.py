@@ -226,8 +226,9 @@ class Task:
             delay_s = max(0.0, (self.app.aware(eta) - datetime.now(UTC)).total_seconds())
         raise Retry(exc, delay_s)
 
-    def update_state(self, state: str, meta: Any = None) -> None:
-        """Say how far it is: `AsyncResult.state` and `info`."""
+    def update_state(self, task_id: str | None = None, state: str | None = None, meta: Any = None) -> None:
+        """Say how far the task is that runs here: `AsyncResult.state` and `info`."""
+        only(f"{self.name}.update_state", "task_id", task_id, [None, self.request.id], "a task reports for itself: leave it out")
         job = current_job()
         if job is not None:
             job.report({"state": state, "meta": meta})
