@@ -8,9 +8,11 @@ from typing import Any
 from agents import Agent as OpenAIAgent
 from agents import OpenAIResponsesModel, RunConfig, function_tool
 from agents.mcp import MCPServer
+from mcp.server.mcpserver import MCPServer as McpServer
 from mcp.types import CallToolResult, TextContent, Tool
 from openai import AsyncOpenAI
 from pydantic_ai import Agent
+from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -39,6 +41,24 @@ def pydantic_ai(model: StubModel, called: Counter[str]) -> Ask:
     def weather(city: str) -> str:
         called[city] += 1
         return f"sunny in {city}"
+
+    async def ask(question: str) -> str:
+        return (await agent.run(question)).output
+
+    return ask
+
+
+def pydantic_ai_with_mcp(model: StubModel, called: Counter[str]) -> Ask:
+    """The same with a tool of an MCP server, which the library's own client asks."""
+    server = McpServer("weather server")
+
+    @server.tool()
+    def weather(city: str) -> str:
+        called[city] += 1
+        return f"sunny in {city}"
+
+    chat = OpenAIChatModel("stub", provider=OpenAIProvider(base_url=model.url, api_key="none"))
+    agent = Agent(chat, name="forecast", toolsets=[MCPToolset(server, id="weather")], capabilities=[HoldfastDurability()])
 
     async def ask(question: str) -> str:
         return (await agent.run(question)).output

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from holdfast import JobContext, JobFailed, Tasks
-from tests.integrations.agents.agents_that_die import ANSWER, Lives, openai_agents, openai_agents_with_mcp, pydantic_ai
+from tests.integrations.agents.agents_that_die import (
+    ANSWER,
+    Lives,
+    openai_agents,
+    openai_agents_with_mcp,
+    pydantic_ai,
+    pydantic_ai_with_mcp,
+)
 from tests.integrations.agents.stub_model import CITIES, REQUESTS, StubModel
 from tests.workers.mortal_store import Fate
 
@@ -42,6 +49,15 @@ def test_a_worker_killed_after_any_record_pays_for_no_request_twice(make: Any, m
         assert lives.finish() == ANSWER
         assert sum(model.paid.values()) == REQUESTS, number
         assert lives.called == dict.fromkeys(CITIES, 1)
+
+
+def test_calls_of_an_mcp_server_are_recorded_like_those_of_other_tools(model: StubModel) -> None:
+    lives = Lives(pydantic_ai_with_mcp, model)
+    lives.live(Fate(6, after=True))  # Behind the record of the first call.
+    assert [step.name for step in lives.job.steps()].count("tool weather") == 1
+    assert lives.finish() == ANSWER
+    assert sum(model.paid.values()) == REQUESTS
+    assert lives.called == dict.fromkeys(CITIES, 1)
 
 
 @AGENTS
