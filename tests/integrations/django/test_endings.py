@@ -37,6 +37,7 @@ def test_a_job_that_waits_has_not_failed(backend: HoldfastBackend, told: Told, t
     assert drain().done == 1
     result.refresh()
     assert (result.status, result.return_value, finished(told)) == (SUCCESSFUL, "yes", [SUCCESSFUL])
+    assert [name for name, _ in told] == ["enqueued", "started", "finished"]
 
 
 @pytest.mark.parametrize("task", [tasks.wait_for_answer, tasks.wait_for_answer_async])

@@ -85,8 +85,14 @@ class Attempt:
             errors=[],
             worker_ids=workers_of(message),
         )
-        task_started.send(type(self.backend), task_result=result)
+        if not self._goes_on:
+            task_started.send(type(self.backend), task_result=result)
         return result
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether it continues an attempt that began before: a durable job that was given back, or waited."""
+        return self.job.durable.is_durable and bool(self.message.history) and self.message.history[-1].how == "released"
 
     @property
     def arguments(self) -> list[Any]:
