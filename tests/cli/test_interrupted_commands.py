@@ -107,6 +107,25 @@ def read(path: str, output: str, log: str) -> None:
             json.decode(row)
 
 
+STRUCK = """
+import os, signal, sys
+class Strikes:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Strikes())
+sys.argv = ["holdfast", "queue", "ls"]
+from holdfast.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["holdfast.cli.app", "holdfast.cli.queue"])
+def test_an_interrupt_while_it_begins_shows_no_traceback(module: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", STRUCK.format(module=module)], capture_output=True, text=True, check=False)
+    assert (ran.returncode in (-signal.SIGINT, 130), "Traceback" in ran.stderr) == (True, False), ran.stderr
+
+
 @pytest.mark.parametrize("path", WAITING)
 def test_an_interrupted_wait_leaves_nothing_held(path: str, url: str, tmp_path: Path) -> None:
     with ControlPlaneClient(url) as client:

@@ -19,6 +19,8 @@ REFUSED = {
     ("queue", "configure", "mail", "--backoff=1h:1s"): "write the shorter time first",
     ("watch", "--timeout-s=-1"): "--timeout-s must be at least 0",
     ("watch", "--timeout-s=nan"): "--timeout-s must be at least 0",
+    ("serve", "--port=99999"): "--port",
+    ("serve", "--proxy=proxy.example", "--port=0"): "--proxy proxy.example is not an address",
     ("top", "--once", "--interval-s=inf"): "--interval-s",
     ("worker", "run", "os:getcwd", "--queue=mail"): "os:getcwd cannot be the function of a worker: getcwd() takes no value",
 }
@@ -42,6 +44,13 @@ def test_an_argument_that_makes_no_sense_is_refused_in_a_sentence(arguments: tup
 def test_a_line_that_is_no_text_is_named_by_its_number(*, text: bool) -> None:
     with pytest.raises(ValueError, match="line 2 is not UTF-8"):
         list(_values(["1\n", f'"{NO_TEXT}"\n'], text=text))
+
+
+def test_a_program_that_there_is_not_uses_no_attempt(url: str) -> None:
+    holdfast("queue", "put", "mail", "1", url)
+    ran = holdfast("queue", "exec", "mail", "--until-empty", url, "--", "no-such-program")
+    assert (ran.exit_code, "nothing was claimed" in ran.stderr) == (127, True)
+    assert json.decode(holdfast("queue", "peek", "mail", url, "--json").stdout)["attempts"] == 0
 
 
 def test_a_backoff_of_one_time_waits_for_no_less(url: str) -> None:

@@ -1,7 +1,9 @@
 """The entry point of the command `holdfast`; each subcommand has its own module."""
 
 import os
+import signal
 import sys
+from typing import Any
 
 from holdfast import __version__
 
@@ -15,7 +17,7 @@ def main() -> None:
         sys.stdout.write(f"holdfast {__version__}\n")
         return
     try:
-        from holdfast.cli.app import app
+        app = loaded()
     except ModuleNotFoundError as missing:
         if missing.name not in EXTRA:
             raise
@@ -26,3 +28,16 @@ def main() -> None:
 
         completion_init()
     app(prog_name="holdfast")
+
+
+def loaded() -> Any:
+    """The application. Nothing is held yet, so a Ctrl-C meanwhile ends the program at once, without the traceback of an import."""
+    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_heard:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        from holdfast.cli.app import app
+    finally:
+        if is_heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    return app

@@ -18,7 +18,9 @@ HostNames = Annotated[list[str] | None, typer.Option(help="A name to accept in t
 Authority = Annotated[
     Path | None, typer.Option(help="The authority whose certificates clients must show, a PEM file; without it none is asked for.")
 ]
-Proxies = Annotated[list[str] | None, typer.Option(help="The address of a proxy whose X-Forwarded-For is believed; may be repeated.")]
+Proxies = Annotated[
+    list[str] | None, typer.Option(help="The address or network of a proxy whose X-Forwarded-For is believed; may be repeated.")
+]
 AllowsCopy = Annotated[bool, typer.Option("--allow-copy", help="Let anyone copy the store through this server, while it has no tokens.")]
 
 
@@ -26,7 +28,7 @@ def serve(
     *,
     url: StoreUrl = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0 for any that is free.")] = 7077,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port to listen on; 0 for any that is free.")] = 7077,
     allow_host: HostNames = None,
     tls_cert: Annotated[Path | None, typer.Option(help="The certificate to show, a PEM file.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The certificate's key, a PEM file.")] = None,
@@ -60,7 +62,7 @@ def serve(
         client_ca=client_ca,
         is_tls_terminated=tls_terminated,
         is_insecure=insecure,
-        proxies=proxy or (),
+        proxies=[address_of(each) for each in proxy or ()],
     )
     options = Options(
         body_bytes=int(max_body_mib * 2**20),
@@ -86,3 +88,15 @@ def server_packages() -> Iterator[None]:
         if missing.name not in EXTRA:
             raise
         raise MissingExtra("it needs its extra: pip install 'holdfast[server]'") from None
+
+
+def address_of(proxy: str) -> str:
+    """The address; ValueError if it is none, since nothing that came through that proxy would be believed."""
+    from ipaddress import ip_network
+
+    try:
+        ip_network(proxy, strict=False)
+    except ValueError:
+        if proxy != "*":
+            raise ValueError(f"--proxy {proxy} is not an address: write 10.0.0.7, 10.0.0.0/24, or * for any") from None
+    return proxy

@@ -1,9 +1,11 @@
 """The command `holdfast queue exec`: a program is run for each message."""
 
+from shutil import which
 from typing import Annotated, Any
 
 import typer
 
+from holdfast.cli.commands import ended
 from holdfast.cli.logs import LogJson, log_to_stderr
 from holdfast.cli.opening import StoreUrl
 from holdfast.cli.queue.messages import QueueName
@@ -28,10 +30,12 @@ def exec_(
     """
     from holdfast import JobContext, Worker
     from holdfast.cli.opening import reached
-    from holdfast.cli.programs import run_program
+    from holdfast.cli.programs import NOT_FOUND, run_program
     from holdfast.cli.run_workers import run_workers
     from holdfast.client import ControlPlaneClient
 
+    if which(command[0]) is None:
+        raise ended("queue exec", f"there is no program {command[0]!r} that can be executed; nothing was claimed", NOT_FOUND)
     log_to_stderr(as_json=as_json)
 
     def run(value: Any, job: JobContext) -> str:
