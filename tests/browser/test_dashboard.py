@@ -1,5 +1,6 @@
 """The dashboard in a real browser: every screen loads, actions do what they say in the store, and hostile values run nothing."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ SCREENS = {
     "queues/mail/dead": "By error",
     "queues/mail/done": "done-1",
     "queues/mail/activity": "From the event log",
-    "queues/mail/settings": "keep done s",
+    "queues/mail/settings": "keep done",
     "queues/tenants/groups": "acme",
     "message/mail/first": "Lease timeline",
     "message/mail/dead-0": "ConnectionError",
@@ -75,6 +76,7 @@ def test_every_screen_loads_in_both_themes_and_runs_nothing_that_is_stored(page:
             (PICTURES / f"{screen.replace('/', '-').replace(':', '-')}-{theme}.png").write_bytes(page.picture())
             assert faults(page, *rules) == [], (screen, theme)
         assert page.run("document.querySelectorAll('[role=alert]').length") == 0, screen
+        assert not re.search(r"\d-\d\dT\d\d:", page.run("document.querySelector('main').innerText")), "dates are written in one way"
     assert page.run("window.hacked ?? null") is None
     assert page.complaints() == []
 
@@ -97,6 +99,7 @@ def test_on_a_phone_every_screen_is_accessible_and_none_is_wider(page: Page, pro
         go(page, screen)
         shows(page, shown)
         assert page.run("document.documentElement.scrollWidth <= 390"), screen
+        assert page.run("document.querySelector('nav [aria-current]').getBoundingClientRect().right <= 390"), "the navigation shows it"
         assert faults(page) == [], screen
 
 
@@ -228,11 +231,14 @@ def test_what_is_paused_is_resumed_from_the_overview(page: Page, process: Proces
     Schedule.from_name("nightly", client=client).pause("holidays")
     page.open(process.url)
     shows(page, "Paused; 121 wait")
+    assert "reports" not in page.run("document.querySelector('main .troubles').innerText"), "control: its schedule is paused"
     press(page, "Resume")
     until(lambda: mail.claim() is not None)
     go(page, "schedules")
     press(page, "Resume")
     until(lambda: Schedule.from_name("nightly", client=client).status().paused is None)
+    go(page, "overview")
+    shows(page, "No living worker serves its queue reports")
 
 
 def test_a_lease_is_taken_from_its_holder_with_a_reason(page: Page, process: Process, client: ControlPlaneClient) -> None:
@@ -254,7 +260,24 @@ def test_a_screen_follows_what_happens_without_being_asked(page: Page, process: 
     Queue.from_name("tenants", client=client).put(1, id="put-meanwhile", group="aardvark", priority=9)
     shows(page, "put-meanwhile")
     asked = "performance.getEntriesByType('resource').filter(one => !one.name.endsWith('/v1/wait')).length"
+    standing = "document.querySelector('.standing').innerText"
+    age = page.run(standing)
     until(lambda: page.run(f"new Promise(done => {{ const before = {asked}; setTimeout(() => done({asked} === before), 2000) }})"))
+    assert page.run(standing) != age, "what waits grows older all the same"
+
+
+def test_with_a_queue_that_is_not_there_nothing_can_be_done(page: Page, process: Process, client: ControlPlaneClient) -> None:
+    page.open(f"{process.url}/#/queues/mial")
+    shows(page, "There is no queue of this name")
+    assert page.run("document.querySelectorAll('main button').length") == 0
+    go(page, "dicts/setings")
+    shows(page, "There is no dict of this name")
+    go(page, "queues")
+    shows(page, "tenants")
+    assert page.run("document.querySelectorAll('td.number[data-head=dead]').length") == 3, (
+        "figures stand on the right, also those that lead on"
+    )
+    assert [queue.name for queue in Queue.list(client=client)] == ["mail", "orders", "tenants"]
 
 
 def test_an_entry_is_edited_under_compare_and_set(page: Page, process: Process, client: ControlPlaneClient) -> None:

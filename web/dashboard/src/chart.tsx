@@ -85,7 +85,7 @@ function options(element: HTMLElement, lines: Line[], stepped: boolean, point: (
   const faint = (name: string) => color(name).replace("rgb(", "rgba(").replace(")", ", 0.12)");
   const axis: uPlot.Axis = { font: "12px sans-serif", stroke: color("quiet"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false } };
   const paths = stepped ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {};
-  const labels: uPlot.Axis = { ...axis, space: 70, values: (_, splits, __, ___, step) => splits.map((split) => clock(split, step < 60)) };
+  const labels: uPlot.Axis = { ...axis, size: 24, space: 70, values: (_, splits, __, ___, step) => splits.map((split) => clock(split, step < 60)) };
   return {
     width: element.clientWidth,
     height: HEIGHT,

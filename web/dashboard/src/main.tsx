@@ -101,11 +101,14 @@ function Keys({ close }: { close: () => void }) {
 
 function Navigation({ current, session, help }: { current: string; session: Session; help: () => void }) {
   const may = useMay();
+  const nav = useRef<HTMLElement>(null);
+  // On a phone the screens stand in one line, of which a part is seen.
+  useEffect(() => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current]);
   const isShown = (screen: string) => (screen === "audit" ? may("server", "audit", "read") : screen !== "tokens" || may("server", "", "admin"));
   return (
     <header>
       <a class="brand" href={to("overview")}>Holdfast</a>
-      <nav aria-label="Screens">
+      <nav aria-label="Screens" ref={nav}>
         {GROUPS.map(([group, screens]) => (
           <>
             {group && <span class="group">{group}</span>}
@@ -162,7 +165,8 @@ function Dashboard() {
     signedIn("", "").then(setSession, (error: Error) => (setAsks(true), setRefused(error instanceof NotAllowed ? undefined : error.message)));
   }, []);
   if (!session) return asks ? <SignIn onSession={setSession} refused={refused} /> : <main aria-busy="true" />;
-  const current = path[0] === "message" ? "queues" : (path[0] ?? "overview");
+  const named = path[0] === "message" ? "queues" : path[0];
+  const current = SCREENS.find(([screen]) => screen === named)?.[0] ?? "overview";
   document.title = seen(`${path[1] ?? SCREENS.find(([screen]) => screen === current)?.[1] ?? "Overview"} · Holdfast`);
   return (
     <SessionContext.Provider value={session}>

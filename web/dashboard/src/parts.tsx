@@ -34,7 +34,13 @@ export function Table({ heads, rows, keys, empty }: { heads: string[]; rows: Com
 function lookOf(head: string, cells: ComponentChildren[]): string {
   if (cells.every((cell) => cell == null || cell === "" || cell === false)) return "empty";
   if (head === "actions") return "actions";
-  return cells.every((cell) => typeof cell === "number" || (typeof cell === "string" && FIGURE.test(cell))) ? "number" : "";
+  return cells.every(isFigure) ? "number" : "";
+}
+
+/** Whether it is a figure, or a link that says one. */
+function isFigure(cell: ComponentChildren): boolean {
+  if (typeof cell === "object" && cell !== null && "props" in cell && cell.type === "a") return isFigure(cell.props.children);
+  return typeof cell === "number" || (typeof cell === "string" && FIGURE.test(cell));
 }
 
 /** A figure with its unit, or none. */
@@ -106,9 +112,9 @@ export function Token({ token }: { token: number | null | undefined }) {
 export function age(seconds: number | null | undefined): string {
   if (seconds == null) return "–";
   if (seconds < 0.0995) return `${Math.round(seconds * 1_000)} ms`;
-  if (seconds < 120) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
-  return seconds < 172_800 ? `${(seconds / 3600).toFixed(1)} h` : `${Math.round(seconds / 86_400)} d`;
+  if (seconds < 120) return `${seconds.toFixed(seconds < 10 && !Number.isInteger(seconds) ? 1 : 0)} s`;
+  if (seconds < 7200 && seconds !== 3600) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${(seconds / 3600).toFixed(seconds % 3600 ? 1 : 0)} h` : `${Math.round(seconds / 86_400)} d`;
 }
 
 /** How often a minute, for people. */
@@ -123,8 +129,18 @@ export function percent(share: number | null | undefined): string {
   return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 }
 
-/** How long ago or ahead a date is, kept true while it is shown. */
-export function Since({ at }: { at: Date | string | number | null | undefined }) {
+/** A date for people, the same on every screen: sortable, in their time zone. */
+export function dated(date: Date): string {
+  return date.toLocaleString("sv-SE");
+}
+
+/** Text with dates as a server writes them, made like all others. */
+export function withDates(text: string): string {
+  return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g, (date) => dated(new Date(date)));
+}
+
+/** How long ago or ahead a date is, kept true while it is shown; with `plain` only how long. */
+export function Since({ at, plain }: { at: Date | string | number | null | undefined; plain?: boolean }) {
   const [, setTick] = useState(0);
   useEffect(() => {
     const timer = setInterval(() => setTick((tick) => tick + 1), 5_000);
@@ -133,7 +149,8 @@ export function Since({ at }: { at: Date | string | number | null | undefined })
   if (at == null) return <>–</>;
   const date = new Date(at);
   const seconds = (Date.now() - date.getTime()) / 1000;
-  return <time dateTime={date.toISOString()} title={date.toLocaleString()}>{seconds >= 0 ? `${age(seconds)} ago` : `in ${age(-seconds)}`}</time>;
+  const said = plain ? age(Math.max(0, seconds)) : seconds >= 0 ? `${age(seconds)} ago` : `in ${age(-seconds)}`;
+  return <time dateTime={date.toISOString()} title={dated(date)}>{said}</time>;
 }
 
 /** A moment of the store for people. */
@@ -141,13 +158,13 @@ export function When({ moment }: { moment: number | null | undefined }) {
   const offset = useOffset();
   if (!moment || moment > 4e18) return <>–</>;
   const date = new Date((moment + offset) / 1000);
-  return <time dateTime={date.toISOString()} title={date.toISOString()}>{date.toLocaleString()}</time>;
+  return <time dateTime={date.toISOString()} title={date.toISOString()}>{dated(date)}</time>;
 }
 
-/** How long ago or ahead a moment of the store is. */
-export function Ago({ moment }: { moment: number | null | undefined }) {
+/** How long ago or ahead a moment of the store is; with `plain` only how long. */
+export function Ago({ moment, plain = false }: { moment: number | null | undefined; plain?: boolean }) {
   const offset = useOffset();
-  return <Since at={!moment || moment > 4e18 ? null : (moment + offset) / 1000} />;
+  return <Since plain={plain} at={!moment || moment > 4e18 ? null : (moment + offset) / 1000} />;
 }
 
 /** Leads back to the first page, and on to the next where there is one. */

@@ -58,6 +58,17 @@ export function sumsOf(rows: readonly QueueRow[]): Sums {
 const KEPT = 600;
 const samples = new Map<string, { times: number[]; sums: Sums[] }>();
 
+/** Counts that were read so many seconds ago: what was old then is older now. */
+export function aged(stats: wire.Stats, byS: number): wire.Stats {
+  const older = (age: number | null | undefined) => (age == null ? null : age + byS);
+  return { ...stats, oldest_ready_s: older(stats.oldest_ready_s), oldest_leased_s: older(stats.oldest_leased_s), oldest_dead_s: older(stats.oldest_dead_s) };
+}
+
+/** The same for many queues. */
+export function allAged(rows: readonly QueueRow[], byS: number): QueueRow[] {
+  return rows.map((row) => ({ ...row, stats: aged(row.stats, byS) }));
+}
+
 /** Remember sizes under a name, and give all that were remembered. */
 export function sampled(name: string, sums: Sums): { times: number[]; sums: Sums[] } {
   const before = samples.get(name) ?? { times: [], sums: [] };

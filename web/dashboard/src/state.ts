@@ -91,6 +91,18 @@ export function useLoaded<T>(load: () => Promise<T>, key: string, topics: readon
   return { data: data?.key === key ? data.found : undefined, error, reload };
 }
 
+/** Seconds since this came, kept true while it is shown: where everything stands still no change says how late it is. */
+export function useSecondsSince(data: unknown): number {
+  const [, setTick] = useState(0);
+  const came = useRef({ data, at: performance.now() });
+  if (came.current.data !== data) came.current = { data, at: performance.now() };
+  useEffect(() => {
+    const timer = setInterval(() => setTick((tick) => tick + 1), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return (performance.now() - came.current.at) / 1000;
+}
+
 /** Call back at most so often, and for what happened while the page was hidden once it is seen again. */
 function followVisibly(live: Live, topics: readonly string[], changed: () => void, leastMs: number): (() => void) | undefined {
   if (!topics.length) return undefined;

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 
 import type { wire } from "../../../client/src/index.ts";
-import { Badge, Facts, Failure, Id, Pages, Since, Table, Tile, short } from "../parts.tsx";
+import { Badge, Facts, Failure, Id, Pages, Since, Table, Tile, dated, short } from "../parts.tsx";
 import { PAGE } from "../queue_counts.ts";
 import { useAbout, useClient, useLoaded, useMay } from "../state.ts";
 import { SURVIVES } from "./overview.tsx";
@@ -26,7 +26,8 @@ export function Tokens() {
       <h1>Tokens</h1>
       <p class="quiet">Who may do what. They are made and revoked where the store is: <code class="inline">holdfast token create</code> and <code class="inline">holdfast token revoke ID</code>.</p>
       <Failure error={error} />
-      {data && <Table heads={["id", "name", "scopes", "namespaces", "made", "expires", "last used"]} rows={rows} empty="This server asks for no tokens: whoever reaches it may do everything." />}
+      {data && <Table heads={["id", "name", "scopes", "namespaces", "made", "expires", "last used"]} rows={rows} empty="" />}
+      {data && !rows.length && <p class="note">This server asks for no tokens: whoever reaches it may do everything.</p>}
       {data?.more && <p class="quiet">There are more: see `holdfast token list`.</p>}
     </>
   );
@@ -37,7 +38,7 @@ export function Audit() {
   const [after, setAfter] = useState<string | null>(null);
   const { data, error } = useLoaded(() => client.get<wire.AuditPage>(`/v1/audit?newest=true&limit=${PAGE}&after=${after ?? ""}`), `audit ${after}`, ["watch:audit"]);
   const rows = (data?.records ?? []).map((record) => [
-    new Date(record.at * 1000).toLocaleString(),
+    <time dateTime={new Date(record.at * 1000).toISOString()}>{dated(new Date(record.at * 1000))}</time>,
     record.who,
     record.act,
     record.what,

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 
 import type { wire } from "../../../client/src/index.ts";
-import { Act, Ago, Badge, type Kind, age } from "../parts.tsx";
+import { Act, Ago, Badge, type Kind, Since, age } from "../parts.tsx";
 import type { QueueRow } from "../queue_counts.ts";
 import { to, useClient, useMay } from "../state.ts";
 import { leaseNamed } from "./locks.tsx";
@@ -11,6 +11,7 @@ import { type Worker, queuesOf } from "./workers.tsx";
 
 const LATE_S = 300;
 const LONG_HELD_S = 3_600;
+const OVERDUE_S = 60;
 const SHOWN = 20;
 
 export interface Trouble {
@@ -69,20 +70,37 @@ function inLocks(held: readonly wire.Holding[]): Trouble[] {
       since_s: 0,
       name,
       href: to("locks"),
-      what: <>{holding.waiting} wait for the {kind || "lease"}, held since <b><Ago moment={lease.since} /></b>.</>,
+      what: <>{holding.waiting} wait for the {kind || "lease"}, held for <b><Ago plain moment={lease.since} /></b>.</>,
       who: lease.holder,
       press: <a href={to("locks")}>If its holder hangs, break it</a>,
     };
   });
 }
 
-export function Attention({ rows, workers, held }: { rows: QueueRow[]; workers: Worker[]; held: wire.Holding[] }) {
+function inSchedules(schedules: readonly wire.ScheduleStatus[]): Trouble[] {
+  return schedules.filter(({ paused }) => paused === null).flatMap(({ name, queue, next_run, served_by }): Trouble[] => {
+    const overdue_s = next_run === null ? 0 : (Date.now() - Date.parse(next_run)) / 1000;
+    const at = { name, href: to("schedules") };
+    if (overdue_s > OVERDUE_S) return [{ kind: "bad", since_s: overdue_s, ...at, what: <>The schedule is overdue for <b>{age(overdue_s)}</b>.</>, who: "nobody puts its runs", press: "Start a worker, or `holdfast schedule run`." }];
+    if (!served_by.length) return [{ kind: "warn", since_s: 0, ...at, what: <>No living worker serves its queue {queue}; it runs next <b><Since at={next_run} /></b>.</>, who: "no worker", press: "Start a worker for it." }];
+    return [];
+  });
+}
+
+interface Looked {
+  rows: QueueRow[];
+  workers: Worker[];
+  held: wire.Holding[];
+  schedules: wire.ScheduleStatus[];
+}
+
+export function Attention({ rows, workers, held, schedules }: Looked) {
   const client = useClient();
   const may = useMay();
   const resume = (name: string) => (may("queue", name, "manage") ? <Act label="Resume" act={() => client.queue(name).resume()} /> : "Resume it.");
-  const found = [...inQueues(rows, workers, resume), ...inWorkers(workers), ...inLocks(held)];
+  const found = [...inQueues(rows, workers, resume), ...inWorkers(workers), ...inLocks(held), ...inSchedules(schedules)];
   const order = found.toSorted((a, b) => Number(b.kind === "bad") - Number(a.kind === "bad") || b.since_s - a.since_s);
-  if (!order.length) return <p class="all-well">Nothing needs attention: no dead letters, no queue without a worker, none that waits for long.</p>;
+  if (!order.length) return <p class="all-well">Nothing needs attention: no dead letters, no queue without a worker, none that waits for long, no schedule overdue.</p>;
   return (
     <>
       <ul class="troubles">

@@ -49,7 +49,11 @@ export function DictScreen({ name }: { name: string }) {
   const [edited, setEdited] = useState<Edit>();
   const mayWrite = useMay()("dict", name, "write");
   const { data, error, reload } = useLoaded(
-    () => dict.page({ limit: PAGE, ...(prefix ? { prefix } : {}), ...(after && { after: after.key }) }),
+    async () => {
+      const page = await dict.page({ limit: PAGE, ...(prefix ? { prefix } : {}), ...(after && { after: after.key }) });
+      const isThere = page.entries.length > 0 || (await client.execute("Names", { kind: "dict", prefix: name, exact: true })).settings.length > 0;
+      return { ...page, isThere };
+    },
     JSON.stringify([name, prefix, after]),
     [`watch:dict:${name}`],
   );
@@ -72,7 +76,7 @@ export function DictScreen({ name }: { name: string }) {
       <Failure error={error} />
       <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}><label>Key begins with <input name="prefix" data-search /></label></Fields>
       {mayWrite && <button type="button" onClick={() => setEdited({ key: undefined, revision: 0, value: "null" })}>New entry</button>}
-      {data && <Table heads={["key", "value", "revision", ...(mayWrite ? ["actions"] : [])]} rows={rows} keys={data.entries.map(({ key }) => encodeKey(key))} empty="No entries." />}
+      {data && <Table heads={["key", "value", "revision", ...(mayWrite ? ["actions"] : [])]} rows={rows} keys={data.entries.map(({ key }) => encodeKey(key))} empty={data.isThere ? "No entries." : "There is no dict of this name: the first entry makes it."} />}
       <Pages after={after} next={data?.more && { key: data.entries.at(-1)!.key }} go={setAfter} />
       {edited && <Editor edited={edited} change={setEdited} save={(key, value) => dict.compareAndSet(key, edited.revision, value)} done={() => (setEdited(undefined), reload())} />}
     </>

@@ -19,7 +19,9 @@ function Topics() {
     return [...queues!.settings, ...dicts!.settings];
   }, "topics");
   const links = (kind: string) => (data ?? []).filter((one) => one.kind === kind).map((one) => <a class="each" href={to("events", `${kind}:${one.name}`)}>{one.name}</a>);
-  return data ? <Facts facts={[["queues", links("queue")], ["dicts", links("dict")]]} /> : null;
+  if (data && !data.length) return <p class="quiet">There are no queues and no dicts yet.</p>;
+  const listed = (kind: string) => (links(kind).length ? links(kind) : "");
+  return data ? <Facts facts={[["queues", listed("queue")], ["dicts", listed("dict")]]} /> : null;
 }
 
 export function Events({ topic }: { topic: string | undefined }) {

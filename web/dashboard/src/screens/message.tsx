@@ -1,7 +1,7 @@
 /** One message: its lease timeline, why it is not running, its steps, errors and payload. */
 
 import { NotAllowed, type wire } from "../../../client/src/index.ts";
-import { Act, Badge, Facts, Failure, Fields, type Kind, Since, Table, Value, When, short } from "../parts.tsx";
+import { Act, Badge, Facts, Failure, Fields, type Kind, Since, Table, Value, When, short, withDates } from "../parts.tsx";
 import { to, useClient, useLoaded, useMay } from "../state.ts";
 import { Timeline } from "../timeline.tsx";
 
@@ -30,7 +30,7 @@ export function MessageScreen({ queue, id }: { queue: string; id: string }) {
       <h1>Message {id} {message && <StateBadge state={view?.status.state ?? message.state ?? "ready"} />}</h1>
       <Failure error={error} />
       {data && <JobActs queue={queue} id={id} state={message?.state ?? "ready"} isThere={message !== undefined} waitsFor={view?.status.waiting_for ?? null} done={reload} />}
-      {view && <p class="said">{view.explanation.sentence}</p>}
+      {view && <p class="said">{withDates(view.explanation.sentence)}</p>}
       {data && !message && !view && <p class="quiet">It is not in the queue: it is done, was removed, or never was.</p>}
       {message && <MessageFacts message={message} view={view} />}
       {message && <><h2>Lease timeline</h2><Timeline message={message} now={data!.now} /></>}
@@ -65,7 +65,7 @@ function MessageFacts({ message, view }: { message: wire.Message; view: wire.Job
         ["group", message.group ?? "–"],
         ["labels", (message.labels ?? []).join(", ") || "–"],
         ["due", message.state === "ready" && <When moment={message.position} />],
-        ["waits for", view?.status.waiting_for ?? "–"],
+        ["waits for", withDates(view?.status.waiting_for ?? "–")],
         ["last error", message.last_error ?? "–"],
       ]}
     />

@@ -5,8 +5,8 @@ import { useState } from "preact/hooks";
 import type { wire } from "../../../client/src/index.ts";
 import { ActivityCharts, useActivity } from "../activity.tsx";
 import { Act, Ago, Badge, Facts, Failure, Fields, Id, Pages, Table, Tabs, Tile, When, age, perMinute, percent, short } from "../parts.tsx";
-import { PAGE } from "../queue_counts.ts";
-import { to, useClient, useLoaded, useMay } from "../state.ts";
+import { PAGE, aged } from "../queue_counts.ts";
+import { to, useClient, useLoaded, useMay, useSecondsSince } from "../state.ts";
 import { BulkActs } from "./bulk.tsx";
 import { type Worker, queuesOf, readWorkers } from "./workers.tsx";
 
@@ -38,6 +38,7 @@ export function QueueScreen({ name, part, group }: { name: string; part: string;
     { name: "settings", href: to("queues", name, "settings") },
   ];
   const paused = data?.settings?.paused ?? false;
+  if (data && !data.settings) return <NoQueue name={name} serving={data.serving} />;
   return (
     <>
       <div class="title">
@@ -48,6 +49,16 @@ export function QueueScreen({ name, part, group }: { name: string; part: string;
       {data && <Standing stats={data.stats} paused={paused} serving={data.serving} />}
       <Tabs label="Parts of the queue" tabs={tabs} current={part} />
       <Part name={name} part={part} group={group} settings={data?.settings} />
+    </>
+  );
+}
+
+/** A queue that is not there: nothing can be done with it, and a button would make it. */
+function NoQueue({ name, serving }: { name: string; serving: Worker[] | undefined }) {
+  return (
+    <>
+      <h1>Queue {name}</h1>
+      <p class="said">There is no queue of this name{serving?.length ? `, though ${serving[0]!.name} waits for its messages` : ""}: the first message makes it. <a href={to("queues")}>All queues</a></p>
     </>
   );
 }
@@ -65,12 +76,14 @@ function Part({ name, part, group, settings }: { name: string; part: string; gro
 }
 
 /** In one line: what waits for how long, and who serves it. */
-function Standing({ stats, paused, serving }: { stats: wire.Stats; paused: boolean; serving: Worker[] | undefined }) {
+function Standing({ stats: read, paused, serving }: { stats: wire.Stats; paused: boolean; serving: Worker[] | undefined }) {
+  const stats = aged(read, useSecondsSince(read));
+  const delayed = stats.delayed ? <>{stats.delayed.toLocaleString("en")} delayed. </> : "";
   const waits = stats.ready ? <>{stats.ready.toLocaleString("en")} ready, the oldest for {age(stats.oldest_ready_s)}. </> : <>Nothing is ready. </>;
   const serves = serving?.length
     ? <>Served by {serving.slice(0, 5).map((worker) => <a class="each" href={to("workers", worker.name)}>{worker.name}</a>)}{serving.length > 5 && `and ${serving.length - 5} more`}</>
     : <span class={stats.ready ? "bad" : ""}>No living worker serves it.</span>;
-  return <p class="standing">{waits}{paused && <span class="bad">It is paused: nothing is handed out. </span>}{serving && serves}</p>;
+  return <p class="standing">{waits}{delayed}{paused && <span class="bad">It is paused: nothing is handed out. </span>}{serving && serves}</p>;
 }
 
 function ActivityPart({ name }: { name: string }) {
@@ -190,7 +203,7 @@ function MessageTable(props: { name: string; state: State; messages: wire.Messag
     short(message.group ?? "", 40),
     message.attempts || "",
     <Ago moment={message.created_at} />,
-    props.state === "leased" ? <>{message.holder}, since <Ago moment={message.since} />, ends <Ago moment={message.until} /></> : short(message.last_error ?? "", 120),
+    props.state === "leased" ? <>{message.holder} for <Ago plain moment={message.since} />, ends <Ago moment={message.until} /></> : short(message.last_error ?? "", 120),
     <code>{short(message.value)}</code>,
     ...(mayManage
       ? [
@@ -221,7 +234,7 @@ function Groups({ name }: { name: string }) {
       lane.live ?? 0,
       lane.own?.limit ?? "",
       lane.own?.weight ?? "",
-      <When moment={lane.wakes ?? null} />,
+      lane.wakes ? <When moment={lane.wakes} /> : "",
       ...(mayManage ? [<Act label={isPaused ? "Resume" : "Pause"} act={() => set(group, { paused: !isPaused })} done={reload} />] : []),
     ];
   });
@@ -243,7 +256,7 @@ function Settings({ settings }: { settings: wire.Settings | undefined }) {
       facts={[
         ["created", <When moment={settings.created_at} />],
         ["at most", settings.maxsize == null ? "any number of messages" : `${settings.maxsize} messages`],
-        ...policy.map(([name, value]): [string, string] => [name.replaceAll("_", " "), name.endsWith("_s") ? age(value as number) : short(value)]),
+        ...policy.map(([name, value]): [string, string] => [name.replace(/_s$/, "").replaceAll("_", " "), name.endsWith("_s") ? age(value as number) : short(value)]),
       ]}
     />
   );

@@ -3,15 +3,15 @@
 import { useState } from "preact/hooks";
 
 import { Badge, Failure, Fields, Pages, Table, age } from "../parts.tsx";
-import { readQueues, topicsOf } from "../queue_counts.ts";
-import { to, useClient, useLoaded } from "../state.ts";
+import { allAged, readQueues, topicsOf } from "../queue_counts.ts";
+import { to, useClient, useLoaded, useSecondsSince } from "../state.ts";
 
 export function Queues() {
   const client = useClient();
   const [prefix, setPrefix] = useState("");
   const [after, setAfter] = useState<string | null>(null);
   const { data, error } = useLoaded(() => readQueues(client, { prefix, after }), `queues ${prefix} ${after}`, (found) => topicsOf(found.rows));
-  const rows = (data?.rows ?? []).map(({ settings, stats }) => [
+  const rows = allAged(data?.rows ?? [], useSecondsSince(data)).map(({ settings, stats }) => [
     <a href={to("queues", settings.name)}>{settings.name}</a>,
     stats.ready ?? 0,
     stats.delayed || "",

@@ -6,7 +6,7 @@ import { Act, Badge, Failure, Fields, Pages, Since, Table } from "../parts.tsx";
 import { PAGE } from "../queue_counts.ts";
 import { to, useClient, useLoaded, useMay } from "../state.ts";
 
-const SCHEDULES = "holdfast-schedules";
+export const SCHEDULES = "holdfast-schedules";
 
 export function Schedules() {
   const client = useClient();

@@ -94,7 +94,7 @@ export function Workers() {
 function Doing({ jobs }: { jobs: readonly wire.Message[] }) {
   const [oldest] = jobs.toSorted((a, b) => (a.since ?? 0) - (b.since ?? 0));
   if (!oldest) return <span class="quiet">nothing</span>;
-  return <>{taskOf(oldest)} <a href={to("message", oldest.queue, oldest.id)}><Id id={oldest.id} /></a> since <Ago moment={oldest.since} />{jobs.length > 1 && ` and ${jobs.length - 1} more`}</>;
+  return <>{taskOf(oldest)} <a href={to("message", oldest.queue, oldest.id)}><Id id={oldest.id} /></a> for <Ago plain moment={oldest.since} />{jobs.length > 1 && ` and ${jobs.length - 1} more`}</>;
 }
 
 export function WorkerScreen({ name }: { name: string }) {
@@ -123,7 +123,7 @@ export function WorkerScreen({ name }: { name: string }) {
       <h1>Worker {name}</h1>
       <Failure error={error} />
       {data && !worker && <p class="quiet">It is not alive: it has ended, or it was not heard of for three beats.</p>}
-      {worker && <p>Since <Since at={worker.started_at} /> on {worker.host}, process {worker.pid}, {worker.execution}; knows {(worker.tasks ?? []).join(", ") || "one function"}.</p>}
+      {worker && <p>Started <Since at={worker.started_at} /> on {worker.host}, process {worker.pid}, {worker.execution}; knows {(worker.tasks ?? []).join(", ") || "one function"}.</p>}
       {worker && <h2>Running now</h2>}
       {worker && <Table heads={["job", "queue", "task", "claimed", "lease until", "attempts", "value"]} rows={rows} empty="Nothing." />}
     </>
