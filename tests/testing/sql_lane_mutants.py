@@ -40,6 +40,24 @@ MUTANTS = [
         "test_an_ended_lease_frees_the_place_in_its_group",
     ),
     TextMutant(
+        "keeps the slots of a batch",
+        r"live = greatest\(0, l\.live - f\.count\)",
+        "live = l.live",
+        "test_several_groups_get_their_places_back_at_once_and_keep_their_turns",
+    ),
+    TextMutant(
+        "keeps groups whose last was settled in a batch",
+        r"dry := close_lanes\(s, dry, now\)",
+        "dry := '{}'",
+        "test_several_groups_get_their_places_back_at_once_and_keep_their_turns",
+    ),
+    TextMutant(
+        "renews no place of a batch",
+        r"place = g\.o, live",
+        "live",
+        "test_several_groups_get_their_places_back_at_once_and_keep_their_turns",
+    ),
+    TextMutant(
         "reads the limit of a queue before it has the lock",
         r" or s\.rules & 8 > 0",
         "",

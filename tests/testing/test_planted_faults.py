@@ -153,6 +153,8 @@ SQL_IN_GROUPS: dict[str, Broken] = {
     ),
     "a missed wake-up": (r"perform wake\('queue:' \|\| (of_queue|s\.name), woken\) where woken > 0;", ""),
     "a missing event": (r"perform keep_moment\(now\), save_served", r"delete from events where n = m.number;\n\g<0>"),
+    "no next turn after a batch": (r"set turn = token, place = g\.o, ", "set "),
+    "a group that stays open after its last": (r"perform close_lanes\(s, dry, now\)", "perform s, dry, now"),
 }
 FAULTS |= {f"{name} in memory": partial(plant, memory, *broken) for name, broken in MEMORY.items()}
 FAULTS |= {f"{name} on SQLite": partial(sqlite, *broken) for name, broken in SQLITE.items()}

@@ -138,7 +138,7 @@ def of_a_bounded_grave(claims: dict[str, Message]) -> tuple[Command[Any], Comman
 
 OF_KEYS = r"    union all\n    select p\.c ->> 'queue', p\.c ->> 'key', true from [^\n]*\n"
 AS_IT_BURIES = r"  union\n  select g\.name, lane_of\(g, w\.extra\) from [^\n]*\n|  perform lock_graves\(array\([^;]*;\n"
-BY_RECEIPTS = r"(    group by u\.name\n    order by u\.name)(\n  loop\n    woken := woken \+ refresh_lane)"
+BY_RECEIPTS = r"(group by u\.name order by u\.name)(\) as d\n)"
 AS_THEY_COME = r"  if types && '\{Put,Settle,Move\}' or names_keys\(parts\) then\n    made := lock_lanes\(parts\);\n  end if;\n"
 
 

@@ -21,7 +21,7 @@ from tests.testing.broken_sql import broken
 
 Connection = psycopg.Connection[Any]
 
-LOCKED_ALONE = r"pg_try_advisory_xact_lock\(lane_lock\(l\.queue, l\.name\)\)"
+LOCKED_ALONE = r"pg_try_advisory_xact_lock\(lane_lock\([ls]\.\w+, l\.name\)\)"
 TAKEN_FOR_EMPTY = rf"    if {LOCKED_ALONE} then\n +head := [^;]*;\n    else\n      head := now;\n    end if;\n"
 PAUSED = r"    perform pg_advisory_xact_lock(4711);\n\g<0>"
 IN_ONE_STATEMENT = """    head := (
@@ -111,7 +111,39 @@ def left_after_a_move(url: str) -> list[str]:
         return ids(claimed(store))
 
 
-LEFT = [left_after_a_claim, left_after_a_settle, left_after_an_empty_claim, left_after_a_move]
+def left_after_a_batch(url: str) -> list[str]:
+    """The same, where the last of two groups were claimed at once."""
+    with opened(url) as (store, connection):
+        configure(store, groups="fair")
+        put(store, "first")
+        put(store, "other", "b")
+        put(store.within(connection), "second")
+        assert ids(claimed(store, 2)) == ["first", "other"]
+        connection.commit()
+        return ids(claimed(store))
+
+
+def left_after_a_batch_is_settled(url: str) -> list[str]:
+    """The same, where the last of two full groups were settled at once."""
+    with opened(url) as (store, connection):
+        configure(store, groups="strict")
+        put(store, "first")
+        put(store, "other", "b")
+        messages = claimed(store, 2)
+        put(store.within(connection), "second")
+        store.execute(Settle([message.receipt for message in messages]))
+        connection.commit()
+        return ids(claimed(store))
+
+
+LEFT = [
+    left_after_a_claim,
+    left_after_a_settle,
+    left_after_an_empty_claim,
+    left_after_a_move,
+    left_after_a_batch,
+    left_after_a_batch_is_settled,
+]
 
 
 @pytest.mark.parametrize("left", LEFT)
@@ -195,7 +227,7 @@ def claimed_past_a_locked_head(url: str) -> list[str]:
             put(store, message_id, group)
         connection.execute("select set_config('search_path', quote_ident(%s), true)", (store.address.schema,))
         connection.execute("select from messages where id = 'first' for update")
-        found = [*ids(claimed(store)), *ids(claimed(store, 5))]
+        found = [*ids(claimed(store, 2)), *ids(claimed(store)), *ids(claimed(store, 5))]
         connection.rollback()
         return [*found, *ids(claimed(store))]
 

@@ -78,6 +78,21 @@ class LimitConformance(Conformance):
         settle(store, held[:1])
         assert ids(claim(store, 10)) == ["a3"]
 
+    def test_several_groups_get_their_places_back_at_once_and_keep_their_turns(self, store: Store) -> None:
+        configure(store, groups="fair", group_limit=1)
+        for number in (1, 2):
+            for group in ("c", "a", "b"):
+                put(store, f"{group}{number}", group=group)
+        put(store, "d1", group="d")
+        held = claim(store, 3)
+        assert ids(held) == ["c1", "a1", "b1"]
+        held += claim(store, 3)
+        assert claim(store, 3) == []
+        settle(store, held)
+        assert [one.name for one in store.execute(Groups(JOBS)).lanes] == ["a", "b", "c"]
+        assert ids(claim(store, 2)) == ["c2", "a2"]
+        assert ids(claim(store, 2)) == ["b2"]
+
     def test_a_group_can_have_a_limit_of_its_own(self, store: Store) -> None:
         configure(store, groups="fair")
         put(store, "a1", "a2", "a3", group="a")

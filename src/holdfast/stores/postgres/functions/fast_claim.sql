@@ -27,7 +27,7 @@ begin
   from names as s
   where s.kind = 'queue' and s.name = of_queue;
   if rules is not null then
-    return claim_from_lanes(command_id, settings_of(of_queue), of_holder, lease_s, most, takes, expiry, budget, grave, now);
+    return claim_from_lanes(command_id, settings_of(of_queue), of_holder, lease_s, most, takes, expiry, budget, grave, is_watched, now);
   end if;
   -- Where one of the first in line is not due, others behind it may be: that takes a walk over the priorities. Where they are more than one
   -- answer brings, it takes a plan.
@@ -88,6 +88,15 @@ begin
 end
 $$;
 
+-- What all messages of one claim have in common, as the beginning of a JSON object.
+create or replace function shared_facts(of_queue text, of_holder text, token bigint, since bigint, until bigint, expiry text) returns text
+language sql stable as $$
+  select concat(
+    '{"queue":', to_json(of_queue), ',"state":"leased","holder":', to_json(of_holder), ',"token":', token,
+    ',"since":', since, ',"until":', until, ',"expired_to":"', expiry, '"'
+  )
+$$;
+
 -- Lease so many of the first in line, if all of them are due and fit into one answer.
 create or replace function lease_heads(
   of_queue text, of_holder text, lease_s double precision, most integer, takes boolean, expiry text, now bigint,
@@ -105,10 +114,7 @@ begin
   ),
   -- All rows are won: a later claim of any of them draws a larger number, and begins later.
   won as materialized (
-    select w.number, w.at, concat(
-      '{"queue":', to_json(of_queue), ',"state":"leased","holder":', to_json(of_holder), ',"token":', w.number,
-      ',"since":', w.at, ',"until":', end_of(w.at, lease_s), ',"expired_to":"', expiry, '"'
-    ) as shared
+    select w.number, w.at, shared_facts(of_queue, of_holder, w.number, w.at, end_of(w.at, lease_s), expiry) as shared
     from (select nextval('numbers') as number, clock_us() as at from heads having bool_and(position <= now) and sum(size) <= answer_bytes()) as w
   ),
   leased as (
@@ -124,5 +130,54 @@ begin
   select min(l.number), min(l.at), array_agg(l.id), array_agg(l.key), array_agg(l.of_group), string_agg(l.told, ',')
   into number, won_at, ids, keys, of_groups, answer
   from (select * from leased order by priority desc, position, n) as l;
+end
+$$;
+
+-- Lease the first message of each of these lanes, if all of them fit into one answer; in a strict lane the very first, and not if somebody else has it.
+create or replace function lease_one_each(
+  s names, of_lanes text[], of_holder text, lease_s double precision, expiry text, slot integer,
+  out number bigint, out ids text[], out keys text[], out of_groups text[], out gave text[], out told text
+)
+language plpgsql as $$
+begin
+  with heads as materialized (
+    select w.o, h.place, h.size
+    from unnest(of_lanes) with ordinality as w (name, o)
+    cross join lateral (
+      select m.ctid as place, message_bytes(m.value, m.metadata, m.last_error, m.history) as size
+      from messages as m
+      where m.ctid = case when s.rules & 2 = 0
+        then (
+          select f.ctid
+          from messages as f
+          where f.queue = s.name and f.lane = w.name and f.state = 'ready' and f.rank is not null
+          order by f.level desc, f.rank, f.n limit 1 for update skip locked
+        )
+        else (
+          select f.ctid
+          from messages as f
+          where f.queue = s.name and f.lane = w.name and f.state = 'ready' and f.rank is not null
+          order by f.level desc, f.rank, f.n limit 1
+        )
+      end
+      for update skip locked
+    ) as h
+  ),
+  won as materialized (
+    select w.number, w.at, shared_facts(s.name, of_holder, w.number, w.at, end_of(w.at, lease_s), expiry) as shared
+    from (select nextval('numbers') as number, clock_us() as at from heads having sum(size) <= answer_bytes()) as w
+  ),
+  leased as (
+    update messages as m
+    set
+      state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = w.number, since = w.at, until = end_of(w.at, lease_s),
+      expired_to = expiry, tied = nullif(slot + case when s.rules & 16 > 0 then 4 else 0 end + case when m.extra ? 'group' then 8 else 0 end, 0)
+    from won as w, heads as h
+    where m.ctid = h.place
+    returning w.number, h.o, m.lane, m.id, m.key, m.extra ->> 'group' as of_group, w.shared || message_facts(m) as told
+  )
+  select min(l.number), array_agg(l.id), array_agg(l.key), array_agg(l.of_group), array_agg(l.lane), string_agg(l.told, ',')
+  into number, ids, keys, of_groups, gave, told
+  from (select * from leased order by o) as l;
 end
 $$;

@@ -167,15 +167,20 @@ $$;
 
 -- Claim from a queue with lanes whose row nobody needs to lock.
 create or replace function claim_from_lanes(
-  command_id text, s names, of_holder text, lease_s double precision, most integer, takes boolean, expiry text, budget integer, grave text, now bigint
+  command_id text, s names, of_holder text, lease_s double precision, most integer, takes boolean, expiry text, budget integer, grave text,
+  is_watched boolean, now bigint
 ) returns text
 language plpgsql as $$
 declare
   answer text;
   claimed record;
 begin
-  if most = 1 and not takes and not is_paused(s) and s.rules & 5 = 1 then
-    answer := claim_one(command_id, s, of_holder, lease_s, expiry, now);
+  if not takes and not is_paused(s) and s.rules & 5 = 1 and not is_overtaken(s.name, now) then
+    if most = 1 then
+      answer := claim_one(command_id, s, of_holder, lease_s, expiry, is_watched, now);
+    else
+      answer := claim_one_each(command_id, s, of_holder, lease_s, most, expiry, is_watched, now);
+    end if;
     if answer is not null then
       return answer;
     end if;
@@ -190,26 +195,29 @@ begin
 end
 $$;
 
--- Claim one message of the first open group, while time has overtaken nothing; null where that takes more.
-create or replace function claim_one(command_id text, s names, of_holder text, lease_s double precision, expiry text, now bigint, out answer text)
+-- Whether there is anything for a sweep to do.
+create or replace function is_overtaken(of_queue text, now bigint) returns boolean
+language plpgsql as $$
+begin
+  return exists (select from messages where queue = of_queue and state = 'leased' and until <= now)
+    or exists (select from messages where queue = of_queue and state = 'ready' and start_by is not null and attempts = 0 and start_by <= now)
+    or exists (select from messages where queue = of_queue and lane is not null and rank is null and state = 'ready' and position <= now)
+    or exists (select from lanes where queue = of_queue and wakes <= now);
+end
+$$;
+
+-- Claim one message of the first open group; null where that takes more.
+create or replace function claim_one(
+  command_id text, s names, of_holder text, lease_s double precision, expiry text, is_watched boolean, now bigint, out answer text
+)
 language plpgsql as $$
 declare
-  l lanes;
+  l lanes := lock_first_lane(s.name);
   most integer;
   rate jsonb;
   m record;
 begin
-  select o.* into l
-  from lanes as o
-  where o.queue = s.name and o.is_open
-    and not exists (select from messages where queue = s.name and state = 'leased' and until <= now)
-    and not exists (select from messages where queue = s.name and state = 'ready' and start_by is not null and attempts = 0 and start_by <= now)
-    and not exists (select from messages where queue = s.name and lane is not null and rank is null and state = 'ready' and position <= now)
-    and not exists (select from lanes where queue = s.name and wakes <= now)
-  order by o.turn, o.place, o.name
-  limit 1
-  for no key update skip locked;
-  if not found then
+  if l.name is null then
     return;
   end if;
   most := lane_limit(l, s);
@@ -221,17 +229,36 @@ begin
   if m.number is null then
     return;
   end if;
-  insert into shifts (queue, ready, leased) values (s.name, -1, 1);
+  with counted as (insert into shifts (queue, ready, leased) values (s.name, -1, 1))
   insert into events (n, at, topic, event, data, command)
   values (
     m.number, now, 'queue:' || s.name, 'claimed',
     told(array[m.id], array[m.key], told_groups(array[m.of_group]) || ',"holder":' || to_json(of_holder)), nullif(command_id, '')
   );
   perform keep_moment(now), save_served(l, s, most, rate, m.number, now);
-  if exists (select from listeners as w where w.topic = 'watch:queue:' || s.name and w.until > clock_timestamp()) then
+  if is_watched then
     perform wake('watch:queue:' || s.name, {everyone});
   end if;
-  answer := '{"messages":[' || m.told || ']' || case when is_careful(s, array[l]) then ',"careful":true}' else '}' end;
+  answer := '{"messages":[' || m.told || ']' || case when most is not null or rate is not null then ',"careful":true}' else '}' end;
+end
+$$;
+
+-- The first open lane that nobody else has, if need be once others let go of it.
+create or replace function lock_first_lane(of_queue text) returns lanes
+language plpgsql as $$
+declare
+  l lanes;
+begin
+  for attempt in 1 .. 2 loop
+    select o.* into l
+    from lanes as o
+    where o.queue = of_queue and o.is_open
+    order by o.turn, o.place, o.name
+    limit 1
+    for no key update skip locked;
+    exit when found or attempt = 2 or not exists (select from lanes as o where o.queue = of_queue and o.is_open) or not wait_for_lane(of_queue);
+  end loop;
+  return l;
 end
 $$;
 
@@ -239,14 +266,20 @@ $$;
 create or replace function save_served(l lanes, s names, most integer, rate jsonb, token bigint, now bigint) returns void
 language plpgsql as $$
 begin
-  if rate is not null or l.own is not null or l.credit <> 1
-    or (l.live + 1 >= most is not true and first_in_lane(s.name, l.name, now) is null) then
-    perform save_lane(refreshed(reckoned(l, s, '{1}', false, token, now), s, now, token));
-  else
-    update lanes
+  if rate is null and l.own is null and l.credit = 1 then
+    update lanes as o
     set turn = token, place = 1, live = l.live + case when most is null then 0 else 1 end, is_open = (l.live + 1 < most) is not false
-    where queue = s.name and name = l.name;
+    where o.queue = s.name and o.name = l.name and (l.live + 1 >= most or exists (
+      select
+      from messages as f
+      where f.queue = s.name and f.lane = l.name and f.state = 'ready' and f.rank is not null
+        and (f.start_by is null or f.start_by > now or f.attempts > 0)
+    ));
+    if found then
+      return;
+    end if;
   end if;
+  perform save_lane(refreshed(reckoned(l, s, '{1}', false, token, now), s, now, token));
 end
 $$;
 
