@@ -242,15 +242,18 @@ def test_with_all_rights_the_same_put_succeeds(common: Path) -> None:
         assert other.ask("in_a_child(try_to_put)") == "[True]"
 
 
-def test_a_read_only_folder_is_said(common: Path) -> None:
+def test_a_folder_that_is_read_only_or_closed_is_said(common: Path) -> None:
     path = common / "jobs.db"
     with closing(SqliteStore(path)) as store:
         put(store, "a")
     path.chmod(0o666)
-    common.chmod(0o555)
     before = path.read_bytes()
     with Program(WITHOUT_RIGHTS, path) as other:
+        common.chmod(0o555)
         assert other.ask("in_a_child(try_to_put)") == "StoreError"
+        common.chmod(0o000)
+        assert other.ask("in_a_child(try_to_put)") == "StoreError"
+    common.chmod(0o700)
     assert path.read_bytes() == before
 
 

@@ -139,6 +139,10 @@ def _read_note(row: tuple[str] | None, kind: type[N], path: str) -> N | None:
         raise StoreCorrupted(message) from error
 
 
+ACCESS = "Run the program as the owner, give the folder and its files to a common group, or name another file in the URL."
+"""What to do about a store that a user may not open."""
+
+
 def check_folder(path: str) -> None:
     """Refuse early, and in words, what SQLite would call "unable to open database file"."""
     _check_names(path)
@@ -150,12 +154,19 @@ def check_folder(path: str) -> None:
         message = f"the folder {folder} of the store {path} does not exist: create it"
         raise StoreError(message)
     if not os.access(folder, os.W_OK):
-        message = f"the folder {folder} of the store {path} is not writable: SQLite keeps its log beside the file"
+        message = f"the folder {folder} of the store {path} is not writable: SQLite keeps its log beside the file. {ACCESS}"
+        raise StoreError(message)
+    if Path(path).exists() and not os.access(path, os.R_OK | os.W_OK):
+        message = f"{path} may not be read and written by this user. {ACCESS}"
         raise StoreError(message)
 
 
 def _check_names(path: str) -> None:
-    refuse_what_others_placed(path, *(beside(path, suffix) for suffix in ("-wal", "-shm", "-journal")))
+    try:
+        refuse_what_others_placed(path, *(beside(path, suffix) for suffix in ("-wal", "-shm", "-journal")))
+    except PermissionError as error:
+        message = f"{path} cannot be reached by this user: {error.strerror}. {ACCESS}"
+        raise StoreError(message) from error
 
 
 def refuse_if_missing(path: str) -> None:
