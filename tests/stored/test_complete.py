@@ -95,16 +95,22 @@ def postgres_columns(release: str, _: Path) -> Parts:
     url = empty_postgres_url()
     connect(url).close()
     old = parse(load_postgres(release)).schema
-    used = sql.SQL("select 1 from {0} where {1} is not null and {1}::text not in ('', '0', 'false') limit 1")
+    is_used = sql.SQL("bool_or({0} is not null and {0}::text not in ('', '0', 'false'))")
+    used = set[str]()
     with psycopg.connect(shared_postgres(), autocommit=True) as connection:
-        known = columns_in(connection, old)
-        query = {one: used.format(sql.Identifier(old, one.split(".")[0]), sql.Identifier(one.split(".")[1])) for one in known}
-        return columns_in(connection, parse(url).schema), {one for one in known if connection.execute(query[one]).fetchone()}
+        for table, names in columns_in(connection, old).items():
+            query = sql.SQL("select {} from {}").format(
+                sql.SQL(", ").join(is_used.format(sql.Identifier(name)) for name in names), sql.Identifier(old, table)
+            )
+            found = connection.execute(query).fetchone() or ()
+            used |= {f"{table}.{name}" for name, there in zip(names, found, strict=True) if there}
+        new = columns_in(connection, parse(url).schema)
+    return {f"{table}.{name}" for table, names in new.items() for name in names}, used
 
 
-def columns_in(connection: "psycopg.Connection[Any]", schema: str) -> set[str]:
-    query = "select table_name || '.' || column_name from information_schema.columns where table_schema = %s"
-    return {column for (column,) in connection.execute(query, (schema,))}
+def columns_in(connection: "psycopg.Connection[Any]", schema: str) -> dict[str, list[str]]:
+    query = "select table_name, array_agg(column_name::text) from information_schema.columns where table_schema = %s group by table_name"
+    return dict(connection.execute(query, (schema,)).fetchall())
 
 
 def redis_keys(release: str, _: Path) -> Parts:
