@@ -1,12 +1,11 @@
 """Lock: one holder at a time, by name, among all users of the store."""
 
 import math
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of
-from holdfast._async.handles.leases import AsyncHeldLease, take, try_take
-from holdfast._async.handles.named import AsyncNamedLease, LeaseKind
+from holdfast._async.handles.named import AsyncAcquirable, LeaseKind
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.codec.call_fields import FAIR
@@ -15,7 +14,7 @@ from holdfast.results import LeaseHolder
 
 
 @show_options
-class AsyncLock(AsyncNamedLease):
+class AsyncLock(AsyncAcquirable):
     """A lock by name: `with Lock("reports") as held:`.
 
     It is a lease, renewed in the background while it is held: a holder that dies loses it after `lease_s`, and one paused for longer has
@@ -47,20 +46,6 @@ class AsyncLock(AsyncNamedLease):
         # Made in any case: what makes no sense is refused, whether it is used or not.
         line = Sharing(1, 1, in_line_s, max_waiters)
         super().__init__("lock", name, lease_s, wait_s, poll_interval_s, sharing=line if FAIR.check(fair) else None, **options)
-
-    async def acquire(self, *, wait_timeout_s: float | None = None) -> AsyncHeldLease[Any]:
-        """Wait for the lock, and hold it until the lease that is returned is released.
-
-        Waits as long as said here, else as the handle says, else for ever; then raises `LockTimeout`. Nothing is cancelled when it is
-        lost: look at `lost`.
-        """
-        wait_s = self._wait_s if wait_timeout_s is None else wait_timeout_s
-        return (await take(self._reach(), self._terms, wait_s, self._poll_s)).keep()
-
-    async def try_acquire(self) -> AsyncHeldLease[Any] | None:
-        """Take the lock if it is free, else None; see `acquire`."""
-        _, lease = await try_take(self._reach(), self._terms)
-        return None if lease is None else lease.keep()
 
     async def holding(self) -> LeaseHolder | None:
         """Who has the lock at this moment, None if no one has."""

@@ -2,12 +2,11 @@
 """Lock: one holder at a time, by name, among all users of the store."""
 
 import math
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of
-from holdfast._sync.handles.leases import HeldLease, take, try_take
-from holdfast._sync.handles.named import LeaseKind, NamedLease
+from holdfast._sync.handles.named import Acquirable, LeaseKind
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.codec.call_fields import FAIR
@@ -16,7 +15,7 @@ from holdfast.results import LeaseHolder
 
 
 @show_options
-class Lock(NamedLease):
+class Lock(Acquirable):
     """A lock by name: `with Lock("reports") as held:`.
 
     It is a lease, renewed in the background while it is held: a holder that dies loses it after `lease_s`, and one paused for longer has
@@ -48,20 +47,6 @@ class Lock(NamedLease):
         # Made in any case: what makes no sense is refused, whether it is used or not.
         line = Sharing(1, 1, in_line_s, max_waiters)
         super().__init__("lock", name, lease_s, wait_s, poll_interval_s, sharing=line if FAIR.check(fair) else None, **options)
-
-    def acquire(self, *, wait_timeout_s: float | None = None) -> HeldLease[Any]:
-        """Wait for the lock, and hold it until the lease that is returned is released.
-
-        Waits as long as said here, else as the handle says, else for ever; then raises `LockTimeout`. Nothing is cancelled when it is
-        lost: look at `lost`.
-        """
-        wait_s = self._wait_s if wait_timeout_s is None else wait_timeout_s
-        return (take(self._reach(), self._terms, wait_s, self._poll_s)).keep()
-
-    def try_acquire(self) -> HeldLease[Any] | None:
-        """Take the lock if it is free, else None; see `acquire`."""
-        _, lease = try_take(self._reach(), self._terms)
-        return None if lease is None else lease.keep()
 
     def holding(self) -> LeaseHolder | None:
         """Who has the lock at this moment, None if no one has."""

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Literal, Unpack
 
 from holdfast._sync.flows.listing import break_lease, held_leases
-from holdfast._sync.handles.leases import HeldLease, LeaseContext
+from holdfast._sync.handles.leases import HeldLease, LeaseContext, take, try_take
 from holdfast.arguments.where import StoreHandle, Where, reach
 from holdfast.codec import JSON, check_name, encode_key, key_prefix
 from holdfast.holding.hold import this_process
@@ -112,3 +112,21 @@ class NamedLease(ListedLease, StoreHandle):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, holder={self.holder!r})"
+
+
+class Acquirable(NamedLease):
+    """A lock, or a share of what several may hold at once: acquired by a call as well."""
+
+    def acquire(self, *, wait_timeout_s: float | None = None) -> HeldLease[Any]:
+        """Wait for it, and hold it until the lease that is returned is released.
+
+        Waits as long as said here, else as the handle says, else for ever; then raises `LockTimeout`. Nothing is cancelled when it is
+        lost: look at `lost`.
+        """
+        wait_s = self._wait_s if wait_timeout_s is None else wait_timeout_s
+        return (take(self._reach(), self._terms, wait_s, self._poll_s)).keep()
+
+    def try_acquire(self) -> HeldLease[Any] | None:
+        """Take it if it is free and no waiter is in line, else None; see `acquire`."""
+        _, lease = try_take(self._reach(), self._terms)
+        return None if lease is None else lease.keep()

@@ -3,16 +3,15 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from holdfast._sync.flows.observing import holders_of
-from holdfast._sync.handles.leases import HeldLease, take, try_take
-from holdfast._sync.handles.named import NamedLease
+from holdfast._sync.handles.named import Acquirable
 from holdfast.holding.lease_request import LeaseOptions, Sharing
 from holdfast.results import LeaseHolder
 
 
-class SharedLease(NamedLease):
+class SharedLease(Acquirable):
     """A share of a name with capacity: `with` it, or acquire it; who waits is served in the order of arrival."""
 
     def __init__(
@@ -26,20 +25,6 @@ class SharedLease(NamedLease):
     ) -> None:
         wait_s = math.inf if wait_timeout_s is None else wait_timeout_s
         super().__init__(kind, name, lease_s, wait_s, math.inf, sharing=sharing, **options)
-
-    def acquire(self, *, wait_timeout_s: float | None = None) -> HeldLease[Any]:
-        """Wait for a share, and hold it until the lease that is answered is released.
-
-        Waits as long as said here, else as the handle says, else for ever; then raises `LockTimeout`. Nothing is cancelled when it is
-        lost: look at `lost`.
-        """
-        wait_s = self._wait_s if wait_timeout_s is None else wait_timeout_s
-        return (take(self._reach(), self._terms, wait_s, self._poll_s)).keep()
-
-    def try_acquire(self) -> HeldLease[Any] | None:
-        """Take a share if there is room and no waiter in line, else None; see `acquire`."""
-        _, lease = try_take(self._reach(), self._terms)
-        return None if lease is None else lease.keep()
 
     def holders(self) -> Sequence[LeaseHolder]:
         """Who has a share at this moment, at most 100, by when their leases end."""
