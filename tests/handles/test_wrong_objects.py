@@ -63,6 +63,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: shared().update("ab"), r"update takes a dict, or a list of pairs of key and value, not 'ab' \(str\)"),
     (lambda: shared().update(None), r"update takes .*, not None \(NoneType\)"),
     (lambda: shared().update([1]), r"update takes .*: 1 \(int\) is not a pair"),
+    (lambda: queue().put(1, metadata={1: 2}), r"metadata must be a mapping of texts to plain data, and {1: 2} has other keys"),
     (lambda: queue().put(1, metadata="x"), r"metadata must be a mapping of texts to plain data, not 'x' \(str\)"),
     (lambda: Backoff(text), r"first_s must be a number of seconds, not '5' \(str\)"),
     (lambda: worker(backoff=5), r"backoff must be a Backoff, not 5 \(int\)"),

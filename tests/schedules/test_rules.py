@@ -97,7 +97,10 @@ def test_a_rule_that_makes_no_sense_is_refused_by_what_is_wrong(rule: str, zone:
         rule_of(rule, zone)
 
 
-@pytest.mark.parametrize("parts", [{}, {"seconds": 0.5}, {"hours": -1}, {"seconds": 60, "offset_s": 60}, {"hours": True}])
+@pytest.mark.parametrize(
+    "parts",
+    [{}, {"seconds": 0.5}, {"hours": -1}, {"seconds": 60, "offset_s": 60}, {"hours": True}, {"hours": 1e12}, {"days": float("nan")}],
+)
 def test_an_interval_that_makes_no_sense_is_refused(parts: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="interval"):
         Every(**parts)

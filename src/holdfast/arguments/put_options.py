@@ -133,6 +133,8 @@ def _translated(value: object, codec: Codec, fields: dict[str, Any]) -> Item:
 def _mapping(metadata: object) -> dict[Any, Any]:
     if type(metadata) is not dict and not isinstance(metadata, Mapping):  # The second takes as long as to encode it.
         raise TypeError(f"metadata must be a mapping of texts to plain data, not {shown(metadata)} ({type(metadata).__name__})")
+    if not all(isinstance(name, str) for name in metadata):
+        raise TypeError(f"metadata must be a mapping of texts to plain data, and {shown(metadata)} has other keys")
     return dict(metadata)
 
 

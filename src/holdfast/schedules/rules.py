@@ -3,11 +3,13 @@
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import import_module
+from math import inf
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
+from holdfast.codec.limits import DURATION_MAX_S
 from holdfast.errors import MissingExtra
 
 SHORTHANDS = {
@@ -22,6 +24,7 @@ SHORTHANDS = {
 """What cron calls them, and what they stand for."""
 
 SECOND = 1_000_000
+LONGEST = round(DURATION_MAX_S) * SECOND
 EVERY = "every "
 """What an interval begins with, as text."""
 
@@ -51,11 +54,13 @@ class Every(Struct, frozen=True):
     offset_s: float = 0.0
 
     def __post_init__(self) -> None:
-        if any(isinstance(part, bool) or not isinstance(part, int | float) or part < 0 for part in self._parts()):
+        if any(isinstance(part, bool) or not isinstance(part, int | float) or not 0 <= part < inf for part in self._parts()):
             parts = ", ".join(f"{name}={part!r}" for name, part in zip(self.__struct_fields__, self._parts(), strict=True) if part)
             raise ValueError(f"the parts of an interval are numbers, and not negative: Every({parts})")
         if self.interval_us < SECOND:
             raise ValueError(f"an interval of a schedule is at least one second: {self}")
+        if self.interval_us > LONGEST:
+            raise ValueError(f"an interval of a schedule is at most 100 years: {self}")
         if self.offset_us >= self.interval_us:
             raise ValueError(f"offset_s has to be less than the interval: {self}")
 

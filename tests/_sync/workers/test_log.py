@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from holdfast import Backoff, Bury, Snooze
+from holdfast._sync.handles.tasks import Tasks
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
@@ -72,3 +73,11 @@ def test_a_worker_says_what_it_does_when_it_begins_and_what_it_did_when_it_ends(
     first, *_, last = [record.getMessage() for record in caplog.records if record.name == "holdfast.worker"]
     assert f"begins: {handle.__module__}.handle for queue 'jobs', 1 at once in " in first
     assert last.endswith("has stopped: 1 done, 0 failed")
+
+
+def test_a_worker_warns_of_a_queue_for_which_it_has_no_function(client: ControlPlaneClient, caplog: pytest.LogCaptureFixture) -> None:
+    app = Tasks(client=client, queue="high")
+    app.task(name="handle")(handle)
+    app.run(until_empty=True, queues=["hihg", "high"])
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warning.endswith("serves queue 'hihg', for which it has no function: those that it has are for 'high'")

@@ -6,11 +6,22 @@ from typing import Any
 from holdfast.wording import seconds
 from holdfast.workers.handlers.outcomes import Bury, Outcome
 from holdfast.workers.handlers.tracebacks import users_part
+from holdfast.workers.orders import Orders
 from holdfast.workers.running.runs import Run
 from holdfast.workers.running.settlements import is_last
 from holdfast.workers.steps.rows import FOREVER_S
 
 log: logging.Logger = logging.getLogger("holdfast.worker")
+
+
+def log_begin(orders: Orders, place: str) -> None:
+    """Say what a worker does, and which of its queues none of its functions is for: a name may be misspelt."""
+    log.info("worker %s begins: %s on %s", orders.name, orders.summary, place)
+    own = {options.queue for options in orders.table.all()}
+    for queue in orders.queues:
+        if queue not in own:
+            shown = ", ".join(map(repr, sorted(own)))
+            log.warning("worker %s serves queue %r, for which it has no function: those that it has are for %s", orders.name, queue, shown)
 
 
 def log_settled(run: Run, outcome: Outcome) -> None:

@@ -19,6 +19,7 @@ from holdfast.wording import counted, seconds
 from holdfast.workers.orders import Orders
 from holdfast.workers.registry import WorkerHealth, WorkerState
 from holdfast.workers.running.background import Side
+from holdfast.workers.running.log_lines import log_begin
 from holdfast.workers.running.places import OnlyPlace, Place, SharedPlace
 from holdfast.workers.running.pools import Pools
 from holdfast.workers.running.running_jobs import Crew
@@ -133,7 +134,7 @@ class Shift:
         janitor = Janitor(self._store, self.orders.queues, self.incarnation)
         cleaning = None if self._until_empty else Side(janitor.run, "holdfast-janitor")
         place = without_password(self._store.url) or "the default store"
-        _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, place)
+        log_begin(self.orders, place)
         try:
             self._serve()
         except BaseException as error:
