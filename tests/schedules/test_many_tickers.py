@@ -100,7 +100,7 @@ def test_each_wakes_at_its_own_turn_whoever_else_waits() -> None:
         ticker._peers = (time.monotonic() + 3600.0, Peers(name, frozenset({"one", "two", "three"})))
         ticker.run()
     first_s = min(waits.values())
-    assert sorted(wait_s - first_s for wait_s in waits.values()) == pytest.approx([0.0, 1.0, 2.0])
+    assert sorted(wait_s - first_s for wait_s in waits.values()) == pytest.approx([0.0, 1.0, 2.0], abs=0.4)
     store.close()
 
 
