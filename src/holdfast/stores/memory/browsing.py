@@ -61,6 +61,28 @@ def first_in(queue: MemoryQueue, state: State, limit: int) -> list[Message] | No
     return found
 
 
+def page_behind(queue: MemoryQueue, state: State, after: Cursor, limit: int) -> list[Message] | None:
+    """The first messages behind a place, where they stand in an order that is kept: see `first_in`."""
+    found: list[int] = []
+    match state, after:
+        case "dead", (int(moment), int(n)):
+            found = queue.dead.behind((moment, n), limit)
+        case "leased", (int(moment), int(n)):
+            found = queue.ends.behind((moment, n), limit)
+            if len(found) < limit and queue.ends.count < queue.leased_count():
+                return None
+        case "ready", (int(highest), int(position), int(n)) if not queue.late.is_due(queue.now):
+            for negated in queue.priorities:
+                line, left = queue.lines[-negated], limit - len(found)
+                if negated == highest:
+                    found += line.behind((position, n), left)
+                elif negated > highest:
+                    found += line.upto(NEVER, left)
+        case _:
+            return None
+    return [queue.messages[n] for n in found]
+
+
 def _first_leased(queue: MemoryQueue, limit: int) -> list[Message] | None:
     """Those whose leases end first, where there are as many or no others: leases without an end stand in no order."""
     found = [queue.messages[n] for n in queue.ends.upto(NEVER, limit)]

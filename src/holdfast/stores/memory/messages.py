@@ -10,7 +10,7 @@ from holdfast.commands.stats import Tally
 from holdfast.commands.transaction import Cursor, Line, OpenLanes
 from holdfast.records import UPDATED, Message, Receipt, ReturnTo, State
 from holdfast.records.policies import Lane, LaneOrder
-from holdfast.stores.memory.browsing import first_in, first_page
+from holdfast.stores.memory.browsing import first_in, first_page, page_behind
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.undo import Undo
@@ -62,6 +62,8 @@ class Messages:
         if after is None:
             page = first_in(found, state, limit)
             return first_page(found, state, limit) if page is None else page
+        if (behind := page_behind(found, state, after, limit)) is not None:
+            return behind
         tables = self.tables
         # A put raises the first, a claim the second, and what else changes a message does either of it, ends a claim, or adds a message.
         version = (tables.last_number, tables.log.latest, found.leased_count(), len(tables.messages))

@@ -1,8 +1,10 @@
 """Numbers ordered by time: ready messages by position, leases by their end."""
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, merge, nsmallest
+from itertools import groupby, islice
 
 Slot = tuple[int, int]
 """A moment and the number of a message; slots sort in that order."""
@@ -75,6 +77,15 @@ class Schedule:
             # They come before all others, so the line stays sorted. One call, so that an interrupt comes before or after it.
             self.line.extendleft(taken[::-1])
         return [n for _, n in taken]
+
+    def behind(self, slot: Slot, limit: int) -> list[int]:
+        """The first numbers, at most `limit`, of slots behind this one; costs by those before it, and by all that came out of order."""
+        others = {one for one in self.heap if one > slot and self._is_current(*one)}
+        in_order = islice(self.line, bisect_right(self.line, slot), None)
+        current = (one for one in in_order if one not in others and self._is_current(*one))
+        # Who left and came back to the same moment has two slots.
+        different = (one for one, _ in groupby(merge(current, nsmallest(limit, others))))
+        return [n for _, n in islice(different, limit)]
 
     def after(self, moment: int) -> int | None:
         """The first moment of a slot behind this one; costs by how many come before it."""
