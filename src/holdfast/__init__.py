@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from holdfast.sql_fence import Fence, fence
     from holdfast.steps import Step
     from holdfast.views.log_rates import QueueRates
+    from holdfast.views.task_rates import TaskRates
     from holdfast.workers.calls import Call, Outgoing
     from holdfast.workers.handlers.async_jobs import AsyncJobContext
     from holdfast.workers.handlers.jobs import JobContext, current_job
@@ -227,6 +228,7 @@ __all__ = [
     "Task",
     "TaskDefaults",
     "TaskOptions",
+    "TaskRates",
     "TaskSchedule",
     "Tasks",
     "Throttle",
@@ -269,6 +271,7 @@ _LAZY = {
     "Together": "holdfast._sync.handles.together",
     "ControlPlaneClient": "holdfast.client",
     "QueueRates": "holdfast.views.log_rates",
+    "TaskRates": "holdfast.views.task_rates",
     "copy": "holdfast._sync.handles.copying",
     "undo_copy": "holdfast._sync.handles.copying",
     **dict.fromkeys(

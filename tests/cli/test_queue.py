@@ -69,6 +69,8 @@ def test_a_failure_makes_a_dead_letter_that_is_found_explained_and_redriven(url:
     assert "no route" in holdfast("queue", "explain", "mail", put["id"], url).stdout
     assert decoded("queue", "rates", "mail", url)["buried"] == 1
     assert "failed share" in holdfast("queue", "rates", "mail", "--groups", url).stdout
+    assert holdfast("queue", "rates", "mail", "--tasks", url).stdout == "Nothing happened.\n"
+    assert holdfast("queue", "rates", "mail", "--tasks", "--groups", url).exit_code == 2
     assert decoded("queue", "redrive", "mail", put["id"], url)["count"] == 1
     assert decoded("queue", "cancel", "mail", put["id"], url)["count"] == 1
 

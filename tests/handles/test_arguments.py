@@ -62,6 +62,7 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[Handles, dict[str, Any]], A
     "Queue.stats": (Queue.stats, lambda h, o: h.queue.stats(**o)),
     "Queue.rates": (Queue.rates, lambda h, o: h.queue.rates(**o)),
     "Queue.group_rates": (Queue.group_rates, lambda h, o: h.queue.group_rates(**o)),
+    "Queue.task_rates": (Queue.task_rates, lambda h, o: h.queue.task_rates(**o)),
     "Queue.put": (Queue.put, lambda h, o: h.queue.put(1, **o)),
     "Queue.put_many": (Queue.put, lambda h, o: h.queue.put_many([1], **o)),
     "Queue.put_work": (Queue.put, lambda h, o: h.queue.put_work(1, **o)),

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from holdfast import ControlPlaneClient, JobContext, Queue, Schedule, Tasks
+from holdfast._sync.flows.working.registering import Registration
+from holdfast._sync.handles.worker import STOPPED
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.sqlite.store import SqliteStore
+from holdfast.views.task_work import TaskWork
+from holdfast.workers.orders import make_orders
 from tests.server.serving import Served, ask
 from tests.server.test_tokens import make
 
@@ -108,8 +112,13 @@ def test_the_activity_of_queues_is_the_sum_of_their_steps(served: Served, inner:
         last = queue.claim()
         assert last is not None
         queue.fail(last, error="planted")
+    registration = Registration(inner, make_orders(print, "mail", name="w", heartbeat_s=10.0), "1")
+    for done in (0, 3):
+        registration.beat(STOPPED, {"mail": {"send": TaskWork(done=done)}})
     status, found = ask(served, "/v1/activity", {"queues": ["mail", "orders"], "since_s": 600})
-    assert status == 200
+    assert (status, found["tasks"]) == (200, {})
+    told = ask(served, "/v1/activity", {"queues": ["mail", "orders"], "since_s": 600, "tasks": True})[1]["tasks"]
+    assert {name: {task: one["done"] for task, one in tasks.items()} for name, tasks in told.items()} == {"mail": {"send": 3}, "orders": {}}
     assert (sum(found["put"]), sum(found["done"]), sum(found["failed"])) == (10, 4, 2)
     assert (len(found["done"]), found["window_s"], found["step_s"]) == (60, 60, 1), "before it nothing happened"
     assert {name: rates["done"] for name, rates in found["queues"].items()} == {"mail": 3, "orders": 1}

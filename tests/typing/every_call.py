@@ -52,6 +52,7 @@ from holdfast import (
     Semaphore,
     Stats,
     StoreMoved,
+    TaskRates,
     Together,
     WatchEvent,
     Worker,
@@ -152,6 +153,7 @@ def queues(client: ControlPlaneClient) -> None:
     assert_type(jobs.explain(id), Explanation)
     assert_type(jobs.rates(60.0), QueueRates)
     assert_type(jobs.group_rates(since_s=60.0), dict[str, QueueRates])
+    assert_type(jobs.task_rates(since_s=60.0), dict[str, TaskRates])
     assert_type(jobs.cancel([id]), QueueResponse)
     assert_type(jobs.dead_letters(limit=5), list[QueueMessage])
     assert_type(jobs.redrive(rate_per_s=10.0, to="other"), QueueResponse)

@@ -7,6 +7,7 @@ from msgspec import Struct, field, json
 from msgspec.structs import replace
 
 from holdfast.records import Event, seconds_in
+from holdfast.views.task_rates import TaskRates
 
 LEAST = 60_000_000
 """A shorter course is not looked at."""
@@ -65,6 +66,16 @@ class Activity(Struct, frozen=True):
     failed: list[int]
     """Claims that failed, and those whose lease ended."""
     queues: dict[str, QueueRates]
+    tasks: dict[str, dict[str, TaskRates]] = {}
+    """By queue and task, where they were asked for."""
+
+
+class LogEnd(Struct, frozen=True):
+    """Where a log stands: its newest event, and the moment at which that was the newest."""
+
+    topic: str
+    now: int
+    newest: int
 
 
 class LogPart(Struct, frozen=True):

@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Raw, Struct, json
 
+from holdfast.views.task_work import TaskWork
+
 WORKERS = "holdfast-workers"
 """The dict of living workers, by name and incarnation."""
 
@@ -56,6 +58,9 @@ class WorkerInfo(Struct, frozen=True, omit_defaults=True):
     """All queues that it serves; empty if a version wrote it that served one."""
     consumers: dict[str, str] = {}
     """The names of its functions for messages that name no task, by queue."""
+
+    work: dict[str, Mapping[str, TaskWork]] = {}
+    """What it has done so far of each task, by queue: see `Queue.task_rates`."""
 
     def serves(self, queue: str) -> bool:
         """Whether it runs jobs of the queue."""

@@ -135,8 +135,8 @@ export class Holdfast {
   }
 
   /** What up to 20 queues did in the last seconds: the rates of each, and the course of all together. */
-  activity(queues: readonly string[], sinceS = 3_600): Promise<wire.Activity> {
-    return this.post("/v1/activity", { queues, since_s: sinceS });
+  activity(queues: readonly string[], sinceS = 3_600, tasks = false): Promise<wire.Activity> {
+    return this.post("/v1/activity", { queues, since_s: sinceS, ...(tasks && { tasks }) });
   }
 
   /** What a route answers. */

@@ -19,12 +19,12 @@ export interface Course {
 }
 
 /** Read again at most every five seconds, and only after something changed. */
-export function useActivity(queues: readonly string[]): Loaded<Course | undefined> {
+export function useActivity(queues: readonly string[], tasks = false): Loaded<Course | undefined> {
   const client = useClient();
   const asked = queues.slice(0, QUEUES_MOST);
   return useLoaded(
-    async () => (asked.length ? { activity: await client.activity(asked, SINCE_S), at: Date.now() / 1000 } : undefined),
-    `activity ${asked.join("\n")}`,
+    async () => (asked.length ? { activity: await client.activity(asked, SINCE_S, tasks), at: Date.now() / 1000 } : undefined),
+    `activity ${tasks} ${asked.join("\n")}`,
     asked.map((name) => `watch:queue:${name}`),
     LEAST_MS,
   );

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 from holdfast.codec import check_duration
-from holdfast.commands import Browse, Changes
+from holdfast.commands import Browse, Changes, Read
 from holdfast.commands.events import OLDEST
-from holdfast.commands.topics import queue_topic
+from holdfast.commands.topics import dict_topic, queue_topic
 from holdfast.errors import Compacted
-from holdfast.records import Event, moment_in
+from holdfast.records import Event, moment_in, seconds_in
 from holdfast.stores import AsyncStore
-from holdfast.views.log_rates import EVENTS_MOST, Activity, KnownLog, LogMemory, LogPart, QueueRates, activity
+from holdfast.views.log_rates import EVENTS_MOST, Activity, KnownLog, LogEnd, LogMemory, LogPart, QueueRates, activity
+from holdfast.views.task_rates import TaskRates, rates_of_tasks
+from holdfast.workers.registry import WORKERS
 
 STEPS = 60
 """Into so many steps a course over time is divided."""
@@ -30,6 +32,16 @@ async def each_rates(store: AsyncStore, queues: Sequence[str], since_s: float, m
     return {queue: part.rates()[""] for queue, part in (await _parts(store, queues, since_s, memory)).items()}
 
 
+async def task_rates(store: AsyncStore, queues: Sequence[str], since_s: float, memory: LogMemory) -> dict[str, dict[str, TaskRates]]:
+    """What workers did of the tasks of some queues in the last seconds, as far as one reading of their heartbeats goes."""
+    if not queues:
+        return {}
+    now = (await store.execute(Browse(queues[0], ids=[]))).now
+    newest = (await store.execute(Read(WORKERS, [], anchor=True))).index
+    part = await _part_of(store, LogEnd(dict_topic(WORKERS), now, newest), since_s, EVENTS_MOST, memory)
+    return {queue: rates_of_tasks(part.events, queue, part.since, seconds_in(part.window)) for queue in queues}
+
+
 async def queues_activity(store: AsyncStore, queues: Sequence[str], since_s: float, memory: LogMemory) -> Activity:
     """What happened in some queues in the last seconds; the newest events count, as many of each."""
     return activity(await _parts(store, queues, since_s, memory), STEPS)
@@ -41,17 +53,21 @@ async def _parts(store: AsyncStore, queues: Sequence[str], since_s: float, memor
 
 
 async def _part(store: AsyncStore, queue: str, since_s: float, most: int, memory: LogMemory) -> LogPart:
-    """The newest events of a queue, not many more than so many seconds and so many events."""
+    around = await store.execute(Browse(queue, ids=[]))
+    return await _part_of(store, LogEnd(queue_topic(queue), around.now, around.index), since_s, most, memory)
+
+
+async def _part_of(store: AsyncStore, end: LogEnd, since_s: float, most: int, memory: LogMemory) -> LogPart:
+    """The newest events of a log, not many more than so many seconds and so many events."""
     check_duration(since_s, "since_s", zero=False)
-    around, topic = await store.execute(Browse(queue, ids=[])), queue_topic(queue)
-    since = around.now - moment_in(since_s)
-    log = memory.recall(topic, since, most)
+    since = end.now - moment_in(since_s)
+    log = memory.recall(end.topic, since, most)
     if log is not None:
-        log = await _longer(store, topic, log, around.index)
+        log = await _longer(store, end.topic, log, end.newest)
     if log is None:
-        log = await _newest(store, topic, around.index, since, most)
-    memory.keep(topic, log)
-    return log.part(since, around.now, most)
+        log = await _newest(store, end.topic, end.newest, since, most)
+    memory.keep(end.topic, log)
+    return log.part(since, end.now, most)
 
 
 async def _longer(store: AsyncStore, topic: str, log: KnownLog, newest: int) -> KnownLog | None:

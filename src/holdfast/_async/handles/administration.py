@@ -6,7 +6,7 @@ from typing import Unpack
 from holdfast._async.flows import browsing
 from holdfast._async.flows.browsing import OnProgress
 from holdfast._async.flows.explaining import explain_message
-from holdfast._async.flows.rating import queue_rates
+from holdfast._async.flows.rating import queue_rates, task_rates
 from holdfast._async.flows.watching import watch
 from holdfast._async.handles.groups import AsyncQueueGroups
 from holdfast.arguments.filter_options import FilterOptions, filter_of
@@ -19,8 +19,9 @@ from holdfast.commands import Browse, Clear, Configure, Filter, Move, Stats
 from holdfast.records import State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import AsyncStore
-from holdfast.views.log_rates import QueueRates
+from holdfast.views.log_rates import LogMemory, QueueRates
 from holdfast.views.messages import seen
+from holdfast.views.task_rates import TaskRates
 from holdfast.views.watch_subjects import QueueSubject, narrowing
 
 
@@ -68,6 +69,13 @@ class AsyncQueueAdministration(AsyncQueueGroups):
     async def group_rates(self, since_s: float = 300.0, **where: Unpack[Where]) -> dict[str, QueueRates]:
         """The same of each group that worked in that time, by its name; "" stands for messages without one."""
         return await queue_rates(self._store(**where), self.name, since_s, by_group=True)
+
+    async def task_rates(self, since_s: float = 300.0, **where: Unpack[Where]) -> dict[str, TaskRates]:
+        """Throughput, waits, durations and failures of each task that workers of `Tasks` ran in that time, by its name.
+
+        From what workers say with their heartbeats, in the event log; at most 20,000 of those count, the newest.
+        """
+        return (await task_rates(self._store(**where), [self.name], since_s, LogMemory()))[self.name]
 
     async def peek(self, **where: Unpack[Where]) -> QueueMessage | None:
         """Look at the first message that is ready and due, without touching it."""

@@ -4,13 +4,15 @@
 from collections.abc import Sequence
 
 from holdfast.codec import check_duration
-from holdfast.commands import Browse, Changes
+from holdfast.commands import Browse, Changes, Read
 from holdfast.commands.events import OLDEST
-from holdfast.commands.topics import queue_topic
+from holdfast.commands.topics import dict_topic, queue_topic
 from holdfast.errors import Compacted
-from holdfast.records import Event, moment_in
+from holdfast.records import Event, moment_in, seconds_in
 from holdfast.stores import Store
-from holdfast.views.log_rates import EVENTS_MOST, Activity, KnownLog, LogMemory, LogPart, QueueRates, activity
+from holdfast.views.log_rates import EVENTS_MOST, Activity, KnownLog, LogEnd, LogMemory, LogPart, QueueRates, activity
+from holdfast.views.task_rates import TaskRates, rates_of_tasks
+from holdfast.workers.registry import WORKERS
 
 STEPS = 60
 """Into so many steps a course over time is divided."""
@@ -31,6 +33,16 @@ def each_rates(store: Store, queues: Sequence[str], since_s: float, memory: LogM
     return {queue: part.rates()[""] for queue, part in (_parts(store, queues, since_s, memory)).items()}
 
 
+def task_rates(store: Store, queues: Sequence[str], since_s: float, memory: LogMemory) -> dict[str, dict[str, TaskRates]]:
+    """What workers did of the tasks of some queues in the last seconds, as far as one reading of their heartbeats goes."""
+    if not queues:
+        return {}
+    now = (store.execute(Browse(queues[0], ids=[]))).now
+    newest = (store.execute(Read(WORKERS, [], anchor=True))).index
+    part = _part_of(store, LogEnd(dict_topic(WORKERS), now, newest), since_s, EVENTS_MOST, memory)
+    return {queue: rates_of_tasks(part.events, queue, part.since, seconds_in(part.window)) for queue in queues}
+
+
 def queues_activity(store: Store, queues: Sequence[str], since_s: float, memory: LogMemory) -> Activity:
     """What happened in some queues in the last seconds; the newest events count, as many of each."""
     return activity(_parts(store, queues, since_s, memory), STEPS)
@@ -42,17 +54,21 @@ def _parts(store: Store, queues: Sequence[str], since_s: float, memory: LogMemor
 
 
 def _part(store: Store, queue: str, since_s: float, most: int, memory: LogMemory) -> LogPart:
-    """The newest events of a queue, not many more than so many seconds and so many events."""
+    around = store.execute(Browse(queue, ids=[]))
+    return _part_of(store, LogEnd(queue_topic(queue), around.now, around.index), since_s, most, memory)
+
+
+def _part_of(store: Store, end: LogEnd, since_s: float, most: int, memory: LogMemory) -> LogPart:
+    """The newest events of a log, not many more than so many seconds and so many events."""
     check_duration(since_s, "since_s", zero=False)
-    around, topic = store.execute(Browse(queue, ids=[])), queue_topic(queue)
-    since = around.now - moment_in(since_s)
-    log = memory.recall(topic, since, most)
+    since = end.now - moment_in(since_s)
+    log = memory.recall(end.topic, since, most)
     if log is not None:
-        log = _longer(store, topic, log, around.index)
+        log = _longer(store, end.topic, log, end.newest)
     if log is None:
-        log = _newest(store, topic, around.index, since, most)
-    memory.keep(topic, log)
-    return log.part(since, around.now, most)
+        log = _newest(store, end.topic, end.newest, since, most)
+    memory.keep(end.topic, log)
+    return log.part(since, end.now, most)
 
 
 def _longer(store: Store, topic: str, log: KnownLog, newest: int) -> KnownLog | None:

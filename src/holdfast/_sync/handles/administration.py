@@ -7,7 +7,7 @@ from typing import Unpack
 from holdfast._sync.flows import browsing
 from holdfast._sync.flows.browsing import OnProgress
 from holdfast._sync.flows.explaining import explain_message
-from holdfast._sync.flows.rating import queue_rates
+from holdfast._sync.flows.rating import queue_rates, task_rates
 from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.groups import QueueGroups
 from holdfast.arguments.filter_options import FilterOptions, filter_of
@@ -20,8 +20,9 @@ from holdfast.commands import Browse, Clear, Configure, Filter, Move, Stats
 from holdfast.records import State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import Store
-from holdfast.views.log_rates import QueueRates
+from holdfast.views.log_rates import LogMemory, QueueRates
 from holdfast.views.messages import seen
+from holdfast.views.task_rates import TaskRates
 from holdfast.views.watch_subjects import QueueSubject, narrowing
 
 
@@ -69,6 +70,13 @@ class QueueAdministration(QueueGroups):
     def group_rates(self, since_s: float = 300.0, **where: Unpack[Where]) -> dict[str, QueueRates]:
         """The same of each group that worked in that time, by its name; "" stands for messages without one."""
         return queue_rates(self._store(**where), self.name, since_s, by_group=True)
+
+    def task_rates(self, since_s: float = 300.0, **where: Unpack[Where]) -> dict[str, TaskRates]:
+        """Throughput, waits, durations and failures of each task that workers of `Tasks` ran in that time, by its name.
+
+        From what workers say with their heartbeats, in the event log; at most 20,000 of those count, the newest.
+        """
+        return (task_rates(self._store(**where), [self.name], since_s, LogMemory()))[self.name]
 
     def peek(self, **where: Unpack[Where]) -> QueueMessage | None:
         """Look at the first message that is ready and due, without touching it."""

@@ -54,20 +54,23 @@ def rates(
     *,
     since: Annotated[float, typer.Option(help="So many seconds back.")] = 300.0,
     groups: Annotated[bool, typer.Option("--groups", help="Each group by itself.")] = False,
+    tasks: Annotated[bool, typer.Option("--tasks", help="Each task by itself, as its workers say.")] = False,
     url: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Show throughput, waits, durations and failures of the last seconds, from the newest events of the log."""
+    if groups and tasks:
+        raise typer.BadParameter("give either --groups or --tasks")
     with known_queue(queue, url) as handle:
-        found = handle.group_rates(since) if groups else {"": handle.rates(since)}
+        found = handle.task_rates(since) if tasks else handle.group_rates(since) if groups else {"": handle.rates(since)}
     data: dict[str, Any] = {name: as_data(one) for name, one in found.items()}
-    if not groups:
+    if not groups and not tasks:
         text = "\n".join(f"{name.replace('_', ' '):<18}{_number(value)}" for name, value in data[""].items())
         print_result(data[""], text, as_json=as_json)
         return
     fields = ("done", "done_per_s", "failed_share", "median_wait_s", "median_duration_s")
     rows = [(name or "-", *(_number(one[column]) for column in fields)) for name, one in data.items()]
-    text = shown(("group", *(column.replace("_", " ") for column in fields)), rows) if rows else "Nothing happened."
+    text = shown(("task" if tasks else "group", *(column.replace("_", " ") for column in fields)), rows) if rows else "Nothing happened."
     print_result(data, text, as_json=as_json)
 
 

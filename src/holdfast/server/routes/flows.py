@@ -5,16 +5,19 @@ the rights that the same flow takes in a Python client.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import parse_qs
 
 from msgspec import Meta, Struct, json
+from msgspec.structs import replace
 
 from holdfast._async.flows.explaining import explain_message
 from holdfast._async.flows.job_status import job_status, job_steps, retry
-from holdfast._async.flows.rating import queues_activity
+from holdfast._async.flows.rating import queues_activity, task_rates
 from holdfast._async.flows.scheduling import page_of_statuses, put_now, set_paused
 from holdfast._async.flows.working.cancelling import cancel
+from holdfast.errors import NotAllowed
 from holdfast.results import Explanation, JobStatus, JobStep
 from holdfast.schedules.definition import ScheduleStatus
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
@@ -60,6 +63,8 @@ class Recently(Struct, frozen=True, forbid_unknown_fields=True):
 
     queues: Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1, max_length=QUEUES_MOST)]
     since_s: Annotated[float, Meta(gt=0, le=86_400)] = 3_600.0
+    tasks: bool = False
+    """Whether to tell of their tasks, too: to those who may read the registry of workers."""
 
 
 class JobView(Struct, frozen=True):
@@ -100,7 +105,11 @@ class FlowReach(Reach):
 async def look_at_activity(store: FlowReach, names: Names, body: Recently) -> Activity:
     """What some queues did lately: their rates, and how many messages were put, done and failed in steps of time."""
     del names
-    return await queues_activity(store, body.queues, body.since_s, store.logs)
+    found = await queues_activity(store, body.queues, body.since_s, store.logs)
+    if body.tasks:
+        with suppress(NotAllowed):
+            return replace(found, tasks=await task_rates(store, body.queues, body.since_s, store.logs))
+    return found
 
 
 async def look_at_job(store: AsyncStore, names: Names, _: NoBody) -> JobView:

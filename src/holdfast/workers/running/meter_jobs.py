@@ -8,8 +8,16 @@ from holdfast.workers.running.runs import Run
 
 def meter_settled(run: Run, outcome: Outcome) -> None:
     """Count how a run ended, once the store knows."""
-    message = run.message
-    JOBS.add(1, message.queue, outcome.how)
-    if run.began_at is not None and run.ended_at is not None:
-        JOB_SECONDS.add(run.ended_at - run.began_at, message.queue)
-        WAIT_SECONDS.add(max(0.0, seconds_in(message.since - message.position)), message.queue)
+    queue = run.message.queue
+    JOBS.add(1, queue, outcome.how)
+    wait_s, duration_s = times_of(run)
+    if wait_s is not None and duration_s is not None:
+        JOB_SECONDS.add(duration_s, queue)
+        WAIT_SECONDS.add(wait_s, queue)
+
+
+def times_of(run: Run) -> tuple[float, float] | tuple[None, None]:
+    """How long it waited for its claim, and how long it took; None if it did not begin."""
+    if run.began_at is None or run.ended_at is None:
+        return None, None
+    return max(0.0, seconds_in(run.message.since - run.message.position)), run.ended_at - run.began_at

@@ -10,12 +10,13 @@ from holdfast.holding.hold import Hold, lease_of
 from holdfast.holding.keepalive import Keepalive
 from holdfast.records import Message, Receipt
 from holdfast.records.policies import Policy
+from holdfast.views.task_work import QueueWork
 from holdfast.workers.handlers.jobs import StopReason
 from holdfast.workers.handlers.outcomes import LOST, RELEASED, Outcome
 from holdfast.workers.orders import Orders
 from holdfast.workers.running.breaker import Circuit, SharedCircuit
 from holdfast.workers.running.log_lines import log_settled
-from holdfast.workers.running.meter_jobs import meter_settled
+from holdfast.workers.running.meter_jobs import meter_settled, times_of
 from holdfast.workers.running.placement import Placement
 from holdfast.workers.running.pools import Pools
 from holdfast.workers.running.prefetch import Ahead
@@ -66,6 +67,8 @@ class Crew:
         """What the queue's settings said when they were last read."""
         self._is_careful = False
         self.running: dict[Receipt, Run] = {}
+        self.work = QueueWork()
+        """What it did of each task."""
         self.done = self.failed = self.abandoned = self.started = self.unstarted = 0
         self._ahead = Ahead(orders.ahead, orders.concurrency)
         self._keepalive = keepalive
@@ -250,6 +253,9 @@ class Crew:
             self.failed += outcome.how in FAILED
             log_settled(run, outcome)
             meter_settled(run, outcome)
+            if run.options.task:
+                ended = "done" if outcome.how in DONE else "failed" if outcome.how in FAILED else "returned"
+                self.work.add(run.options.task, ended, *times_of(run))
 
     def keep_holding(self, finished: Iterable[Finished]) -> None:
         """Renew again what could not be settled yet."""

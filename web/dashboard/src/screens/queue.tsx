@@ -87,8 +87,9 @@ function Standing({ stats: read, paused, serving }: { stats: wire.Stats; paused:
 }
 
 function ActivityPart({ name }: { name: string }) {
-  const { data, error } = useActivity([name]);
+  const { data, error } = useActivity([name], true);
   const rates = data?.activity.queues[name];
+  const tasks = Object.entries(data?.activity.tasks?.[name] ?? {});
   return (
     <>
       <Failure error={error} />
@@ -102,11 +103,30 @@ function ActivityPart({ name }: { name: string }) {
             <Tile name="duration" value={age(rates.median_duration_s)}>95 % within {age(rates.p95_duration_s)}</Tile>
           </div>
           <div class="charts"><ActivityCharts course={data} of={`of ${name}`} /></div>
+          {tasks.length > 0 && <TaskTable tasks={tasks} />}
           <p class="quiet">From the event log{rates.is_whole ? "" : ", which reaches back no further, or is read no further"}. <a href={to("events", `queue:${name}`)}>Live events</a></p>
         </>
       )}
     </>
   );
+}
+
+/** What workers say of each task with their heartbeats. */
+function TaskTable({ tasks }: { tasks: [string, wire.TaskRates][] }) {
+  const rows = tasks
+    .toSorted(([, a], [, b]) => (b.done ?? 0) + (b.failed ?? 0) - (a.done ?? 0) - (a.failed ?? 0))
+    .slice(0, PAGE)
+    .map(([task, rates]) => [
+      task,
+      rates.done ?? 0,
+      rates.failed ?? 0,
+      percent(rates.failed_share),
+      age(rates.median_wait_s),
+      age(rates.p95_wait_s),
+      age(rates.median_duration_s),
+      age(rates.p95_duration_s),
+    ]);
+  return <Table heads={["task", "done", "failed", "share failed", "wait", "wait p95", "duration", "duration p95"]} rows={rows} empty="No task ran." />;
 }
 
 function QueueActs({ name, paused, done }: { name: string; paused: boolean; done: () => void }) {

@@ -3,17 +3,22 @@
 import logging
 import os
 import platform
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Names, Read, Write
 from holdfast.errors import NotAllowed
 from holdfast.records.policies import Policy
 from holdfast.stores import AsyncStore
+from holdfast.views.task_work import TaskWork
 from holdfast.workers.handlers.definitions import name_of
 from holdfast.workers.orders import Orders
 from holdfast.workers.registry import MISSED_BEATS, WORKERS, WorkerHealth, WorkerInfo, functions_of, info_of, shown_functions
 from holdfast.workers.running.running_jobs import NO_POLICY
+
+NO_WORK: Final[Mapping[str, Mapping[str, TaskWork]]] = {}
 
 _log = logging.getLogger("holdfast.worker")
 
@@ -27,10 +32,10 @@ class AsyncRegistration:
         self._incarnation = incarnation
         self._key = encode_key((orders.name, incarnation))
         self._started_at = datetime.now(UTC)
-        self._has_looked = False
+        self._has_beaten = self._has_looked = False
 
-    async def beat(self, health: WorkerHealth) -> None:
-        """Show that it lives, and how it is."""
+    async def beat(self, health: WorkerHealth, work: Mapping[str, Mapping[str, TaskWork]] = NO_WORK) -> None:
+        """Show that it lives, how it is, and what it has done."""
         orders = self._orders
         if orders.heartbeat_s is None:
             return
@@ -49,9 +54,12 @@ class AsyncRegistration:
             tasks=orders.table.names,
             queues=orders.queues,
             consumers={queue: name_of(one.handler.function) for queue, one in orders.table.consumers.items() if queue in orders.queues},
+            # What it had done when its entry appears is told by the next one: rates are worked out from what was added.
+            work=dict(work) if self._has_beaten else {},
         )
         change = Change(self._key, value=info.raw, ttl_s=MISSED_BEATS * orders.heartbeat_s)
         await self._store.execute(Write(WORKERS, [change]))
+        self._has_beaten = True
         if info.consumers and not self._has_looked:
             self._has_looked = True
             await self._look(info)

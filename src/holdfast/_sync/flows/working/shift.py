@@ -3,7 +3,7 @@
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from holdfast._sync.flows.ticking import Ticker
@@ -15,6 +15,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.errors import Closed, HoldfastError, StoreFull, StoreUnavailable
 from holdfast.ids import new_id
 from holdfast.passwords import without_password
+from holdfast.views.task_work import TaskWork
 from holdfast.wording import counted, seconds
 from holdfast.workers.orders import Orders
 from holdfast.workers.registry import WorkerHealth, WorkerState
@@ -188,17 +189,22 @@ class Shift:
         state.is_beating = True
         heartbeat_s = self.orders.heartbeat_s
         try:
-            self._registration.beat(self.health)
+            self._registration.beat(self.health, self._work())
         finally:
             state.is_beating = False
         state.beat_at = math.inf if heartbeat_s is None else now + heartbeat_s
         if heartbeat_s is not None:
             state.came_back()
 
+    def _work(self) -> dict[str, Mapping[str, TaskWork]]:
+        return {crew.queue: work for crew in self._crews if (work := crew.work.told())}
+
     def _leave(self) -> None:
         try:
             for queue in self._queues:
                 queue.leave()
+            if work := self._work():
+                self._registration.beat(self.health, work)  # What it did since the last one.
             self._registration.end()
         except (StoreUnavailable, StoreFull, Closed) as error:
             _log.debug("worker %s could not leave the registry; its entry ends by itself: %s", self.orders.name, error)
