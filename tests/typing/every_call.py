@@ -121,6 +121,8 @@ def stores() -> None:
 
 
 def queues(client: ControlPlaneClient) -> None:
+    unannotated = Queue("jobs"), Dict("state")
+    assert_type(unannotated, tuple[Queue[Any], Dict[Any]])
     assert_type(Queue.from_name("jobs"), Queue[Any])
     assert_type(Queue.from_name("jobs", type=Job), Queue[Job])
     assert_type(Queue.create("jobs", codec=MSGPACK, maxsize=10), Queue[Any])

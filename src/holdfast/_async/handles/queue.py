@@ -13,6 +13,7 @@ from holdfast._async.handles.consuming import AsyncQueueConsumer
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOptions, SharedOptions, make_item, make_items
+from holdfast.arguments.value_type import Value
 from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, codec_for
@@ -20,7 +21,6 @@ from holdfast.commands import Put
 from holdfast.results import MessageId
 from holdfast.stores.caller_transaction import AsyncConnection
 
-T = TypeVar("T")
 V = TypeVar("V")
 
 
@@ -33,7 +33,7 @@ class AsyncWorkOptions(NamingOptions, SharedOptions, Where, total=False):
 
 
 @show_options
-class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
+class AsyncQueue(AsyncQueueConsumer[Value], AsyncQueueAdministration):
     """A queue of messages, first in first out within a priority, delivered at least once.
 
     A handle is only a name with a client and a type: making one touches nothing, and many may name the same queue. Every method takes
@@ -85,7 +85,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
 
     async def put(
         self,
-        value: T,
+        value: Value,
         *,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -111,7 +111,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
 
     async def put_many(
         self,
-        values: Iterable[T],
+        values: Iterable[Value],
         *,
         keys: Iterable[Hashable | None] | None = None,
         timeout_s: float | None = None,
@@ -128,7 +128,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         puts = await put_by(self._reach(client, base_url), Put(self.name, items), timeout_s, poll_interval_s, connection)
         return [MessageId(message_id, created=created) for message_id, created in zip(puts.ids, puts.created, strict=True)]
 
-    async def put_work(self, value: T, *, max_attempts: int | None = 3, **options: Unpack[AsyncWorkOptions]) -> MessageId:
+    async def put_work(self, value: Value, *, max_attempts: int | None = 3, **options: Unpack[AsyncWorkOptions]) -> MessageId:
         """Add a message with a retry budget; otherwise as `put`, with the same options."""
         return await self.put(value, max_attempts=max_attempts, **options)
 

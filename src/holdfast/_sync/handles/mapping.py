@@ -10,6 +10,7 @@ from holdfast._sync.handles.keyleases import DictLeases
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.dict_changes import change_of, expectation, pairs_of, raise_refused, same_keys
 from holdfast.arguments.options import show_options
+from holdfast.arguments.value_type import Value
 from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix, typed
@@ -22,11 +23,10 @@ from holdfast.stores import Executor, Store
 from holdfast.stores.caller_transaction import Connection
 from holdfast.views.watch_subjects import DictSubject, narrowing
 
-V = TypeVar("V")
 W = TypeVar("W")
 
 # Said here because inside the class `list` is a method.
-Items = list[tuple[Any, V]]
+Items = list[tuple[Any, Value]]
 Dicts = list["Dict[Any]"]
 
 PAGE = 1_000
@@ -53,7 +53,7 @@ class WriteOptions(KeyOptions, total=False):
 
 
 @show_options
-class Dict(DictLeases[V]):
+class Dict(DictLeases[Value]):
     """A dict by name, shared by everyone who reaches the same store.
 
     Keys are str, int, float, bool, None, bytes, UUID, date, datetime and tuples of these, each type apart: `1`, `1.0`, `True` and `"1"`
@@ -138,7 +138,7 @@ class Dict(DictLeases[V]):
         """How many keys there are."""
         return self._reach(**where).store.execute(Length(self.name))
 
-    def put(self, key: Hashable, value: V, **options: Unpack[WriteOptions]) -> V:
+    def put(self, key: Hashable, value: Value, **options: Unpack[WriteOptions]) -> Value:
         """Store a value, and give it back; with `ttl_s` it is gone after that time.
 
         With `lease_id=` it is stored only while that lease on the key is held, else `LeaseLost`. With `fence=`, the token of a lease or a
@@ -148,19 +148,19 @@ class Dict(DictLeases[V]):
         self._write_one(store, change_of(key, value=self._codec.encode(value), **conditions))
         return value
 
-    def put_if_absent(self, key: Hashable, value: V, **options: Unpack[WriteOptions]) -> DictCompareAndSetResult:
+    def put_if_absent(self, key: Hashable, value: Value, **options: Unpack[WriteOptions]) -> DictCompareAndSetResult:
         """Store a value if the key is absent; `updated` says whether it was, and `current_value` what is there now."""
         return self.compare_and_set(key, MISSING, value, revision=None, **options)
 
     def update(
         self,
-        values: Mapping[Any, V] | Iterable[tuple[Any, V]],
+        values: Mapping[Any, Value] | Iterable[tuple[Any, Value]],
         *,
         ttl_s: float | None = None,
         fence: int | None = None,
         connection: Connection | None = None,
         **where: Unpack[Where],
-    ) -> dict[Any, V]:
+    ) -> dict[Any, Value]:
         """Store several values, all or none, and give them back as a dict."""
         pairs = pairs_of(values)
         changes = [Change(text, value=self._codec.encode(value), fence=fence, ttl_s=ttl_s) for text, (_, value) in pairs.items()]
@@ -168,12 +168,12 @@ class Dict(DictLeases[V]):
             self._reach(**where).store_on(connection).execute(Write(self.name, changes, all_or_none=True))
         return dict(pairs.values())
 
-    def get(self, key: Hashable, *, default: Any = None, **where: Unpack[Where]) -> V | Any:
+    def get(self, key: Hashable, *, default: Any = None, **where: Unpack[Where]) -> Value | Any:
         """The value under a key, or the default."""
         found = self._reach(**where).store.execute(Read(self.name, [encode_key(key)]))
         return self._codec.decode(found.entries[0].value) if found.entries else default
 
-    def get_many(self, keys: Iterable[Hashable], **where: Unpack[Where]) -> dict[Any, V]:
+    def get_many(self, keys: Iterable[Hashable], **where: Unpack[Where]) -> dict[Any, Value]:
         """The values under several keys, as of one moment, unless they are more than 16 MiB; what is missing is left out."""
         texts = same_keys(keys)
         if not texts:
@@ -197,13 +197,13 @@ class Dict(DictLeases[V]):
         after: Hashable | Missing = MISSING,
         limit: int | None = None,
         **where: Unpack[Where],
-    ) -> Items[V]:
+    ) -> Items[Value]:
         """Keys with their values, in order of the keys' text; under a prefix, after a key, up to a limit.
 
         Under a str are the str keys that begin with it, under a tuple the longer tuples. More than 10,000 are read page by page, and may
         change in between.
         """
-        found: Items[V] = []
+        found: Items[Value] = []
         limit = None if limit is None else LIMIT.check(limit)
         most = self._reach(**where).store.limits.batch_items
         size = most if limit is None else min(limit, most)
@@ -220,13 +220,13 @@ class Dict(DictLeases[V]):
         after: Hashable | Missing = MISSING,
         size: int = PAGE,
         **where: Unpack[Where],
-    ) -> Iterator[Items[V]]:
+    ) -> Iterator[Items[Value]]:
         """`items`, page by page."""
         store, size = self._reach(**where).store, SIZE.check(size)
         begins = "" if prefix is None else key_prefix(prefix)
         return self._pages(store, begins, None if isinstance(after, Missing) else encode_key(after), size)
 
-    def _pages(self, store: Store, begins: str, last: str | None, size: int) -> Iterator[Items[V]]:
+    def _pages(self, store: Store, begins: str, last: str | None, size: int) -> Iterator[Items[Value]]:
         more = True
         while more:
             page = store.execute(Read(self.name, None, begins, last, size))
@@ -235,7 +235,7 @@ class Dict(DictLeases[V]):
                 yield [(decode_key(entry.key), self._codec.decode(entry.value)) for entry in page.entries]
             more = page.more
 
-    def pop(self, key: Hashable, *, default: Any = None, **options: Unpack[KeyOptions]) -> V | Any:
+    def pop(self, key: Hashable, *, default: Any = None, **options: Unpack[KeyOptions]) -> Value | Any:
         """Remove a key, and give the value it had, or the default."""
         store, conditions = self._conditions(ttl_s=None, **options)
         written = self._write_one(store, change_of(key, do="delete", **conditions))
@@ -248,7 +248,13 @@ class Dict(DictLeases[V]):
         return None if written.entry is None else self._codec.decode(written.entry.value)
 
     def compare_and_set(
-        self, key: Hashable, expected: V | Missing | None, value: V, *, revision: int | None = None, **options: Unpack[WriteOptions]
+        self,
+        key: Hashable,
+        expected: Value | Missing | None,
+        value: Value,
+        *,
+        revision: int | None = None,
+        **options: Unpack[WriteOptions],
     ) -> DictCompareAndSetResult:
         """Store a value if the key holds the expected one.
 
@@ -263,7 +269,7 @@ class Dict(DictLeases[V]):
         current = None if written.entry is None else self._codec.decode(written.entry.value)
         return DictCompareAndSetResult(written.written, current, 0 if written.entry is None else written.entry.revision)
 
-    def update_with(self, key: Hashable, change: Callable[[Any], V], *, default: Any = None, **options: Unpack[WriteOptions]) -> V:
+    def update_with(self, key: Hashable, change: Callable[[Any], Value], *, default: Any = None, **options: Unpack[WriteOptions]) -> Value:
         """Store what `change` makes of the value, and give it back; nothing that others write meanwhile is overwritten.
 
         `change` gets the default where the key is missing. It is called again, with the newer value, as long as others were faster, so

@@ -14,6 +14,7 @@ from holdfast._sync.handles.consuming import QueueConsumer
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOptions, SharedOptions, make_item, make_items
+from holdfast.arguments.value_type import Value
 from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, codec_for
@@ -21,7 +22,6 @@ from holdfast.commands import Put
 from holdfast.results import MessageId
 from holdfast.stores.caller_transaction import Connection
 
-T = TypeVar("T")
 V = TypeVar("V")
 
 
@@ -34,7 +34,7 @@ class WorkOptions(NamingOptions, SharedOptions, Where, total=False):
 
 
 @show_options
-class Queue(QueueConsumer[T], QueueAdministration):
+class Queue(QueueConsumer[Value], QueueAdministration):
     """A queue of messages, first in first out within a priority, delivered at least once.
 
     A handle is only a name with a client and a type: making one touches nothing, and many may name the same queue. Every method takes
@@ -84,7 +84,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
 
     def put(
         self,
-        value: T,
+        value: Value,
         *,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -110,7 +110,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
 
     def put_many(
         self,
-        values: Iterable[T],
+        values: Iterable[Value],
         *,
         keys: Iterable[Hashable | None] | None = None,
         timeout_s: float | None = None,
@@ -127,7 +127,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
         puts = put_by(self._reach(client, base_url), Put(self.name, items), timeout_s, poll_interval_s, connection)
         return [MessageId(message_id, created=created) for message_id, created in zip(puts.ids, puts.created, strict=True)]
 
-    def put_work(self, value: T, *, max_attempts: int | None = 3, **options: Unpack[WorkOptions]) -> MessageId:
+    def put_work(self, value: Value, *, max_attempts: int | None = 3, **options: Unpack[WorkOptions]) -> MessageId:
         """Add a message with a retry budget; otherwise as `put`, with the same options."""
         return self.put(value, max_attempts=max_attempts, **options)
 

@@ -3,8 +3,9 @@
 import math
 from inspect import getattr_static
 from queue import Empty
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self
 
+from holdfast.arguments.value_type import Value
 from holdfast.clock import wall_s
 from holdfast.surfaces.localqueue.messages import QueueMessage, QueueStats
 from holdfast.surfaces.localqueue.policies.acting import UNBOUNDED
@@ -14,10 +15,8 @@ from holdfast.surfaces.localqueue.queue_config import ConfiguredQueue
 from holdfast.surfaces.localqueue.queue_names import subscriber_queue_name
 from holdfast.surfaces.localqueue.queue_spec import QueueSpec
 
-T = TypeVar("T")
 
-
-class PersistentQueue(ConfiguredQueue, Generic[T]):
+class PersistentQueue(ConfiguredQueue, Generic[Value]):
     """A queue by name in a store, with the policies it was given.
 
     Without `store` and `store_path` it is in the store of `HOLDFAST_URL`, else in a SQLite file in the user's data folder. `store` may also
@@ -31,7 +30,7 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
 
     def put(
         self,
-        item: T,
+        item: Value,
         block: bool = True,  # noqa: FBT001, FBT002 - as documented
         timeout: float | None = None,
         delay: float = 0.0,
@@ -56,7 +55,7 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
                 self._tell(message)
         return stored[0].message
 
-    def put_nowait(self, item: T) -> QueueMessage:
+    def put_nowait(self, item: Value) -> QueueMessage:
         """Add an item, or raise `queue.Full` at once."""
         return self.put(item, block=False)
 
@@ -65,15 +64,15 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
         block: bool = True,  # noqa: FBT001, FBT002 - as documented
         timeout: float | None = None,
         leased_by: str | None = None,
-    ) -> T:
+    ) -> Value:
         """The next value, for `task_done` to acknowledge; delivered at most once, it is acknowledged already."""
         message = self.get_message(block, timeout, leased_by=leased_by)
         if not self.takes:
             self._unfinished.add(message)
-        value: T = message.value
+        value: Value = message.value
         return value
 
-    def get_nowait(self) -> T:
+    def get_nowait(self) -> Value:
         """The next value, or `queue.Empty` at once."""
         return self.get(block=False)
 
@@ -171,7 +170,7 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
         """Remove every message, whatever its state; return how many."""
         return self._store.purge(self.name)
 
-    def subscriber_queue(self, subscriber: str) -> "PersistentQueue[T]":
+    def subscriber_queue(self, subscriber: str) -> "PersistentQueue[Value]":
         """The queue of one subscriber, with this queue's policies."""
         own = ("semantics", "routing_policy", "subscription_policy")
         policies = QueuePolicySet(**{name: getattr(self, name) for name in POLICIES if name not in own})
