@@ -127,7 +127,8 @@ begin
 end
 $$;
 
--- Give slots of several lanes back that have no rate, with their rows locked in their order; of those without settings of their own at once.
+-- Give slots of several lanes back that have no rate, with their rows locked in their order; of those without settings of their own at once. Those
+-- that are open stay so, whatever is in their line.
 create or replace function free_slots_each(s names, of_lanes text[], now bigint, number bigint) returns void
 language plpgsql as $$
 declare
@@ -147,13 +148,13 @@ begin
       live = greatest(0, l.live - f.count), wakes = case when s.rules & 2 > 0 and f.head > now then f.head end,
       is_open = (greatest(0, l.live - f.count) < limit_each) is not false and (s.rules & 2 > 0 and f.head > now) is not true
     from (
-      select h.place, c.count, first_in_lane(s.name, c.name, now) as head
+      select h.place, c.count, h.is_open, case when not h.is_open then first_in_lane(s.name, c.name, now) end as head
       from (select u.name, count(*)::integer as count from unnest(of_lanes) as u (name) group by u.name) as c
-      cross join lateral (select l.ctid as place from lanes as l where l.queue = s.name and l.name = c.name limit 1) as h
+      cross join lateral (select l.ctid as place, l.is_open from lanes as l where l.queue = s.name and l.name = c.name limit 1) as h
       where c.name <> all (coalesce(others, '{}'))
     ) as f
     where l.ctid = f.place
-    returning l.name, f.head is null as is_dry, l.wakes is not null or (l.is_open and l.live + f.count >= limit_each) is true as opens
+    returning l.name, not f.is_open and f.head is null as is_dry, l.wakes is not null or (l.is_open and not f.is_open) as opens
   )
   select array_agg(f.name) filter (where f.opens), array_agg(f.name) filter (where f.is_dry) into opened, dry from freed as f;
   if dry is not null then

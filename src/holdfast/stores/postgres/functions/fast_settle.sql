@@ -46,7 +46,7 @@ begin
     perform count_by('triggers'), promote(of_queue, done_keys, now), count_by('hand');
   end if;
   if of_lanes is not null then
-    perform free_lanes(of_queue, of_lanes, now, number);
+    perform free_lanes(settings_of(of_queue), of_lanes, now, number);
   end if;
   return '{"held":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
 end
@@ -75,56 +75,51 @@ begin
   end if;
   if done_ids is not null then
     perform append('queue:' || of_queue, 'settled', told_done(ids, done_ids, done_keys, done_groups), now);
-    perform count_by('triggers'), promote(of_queue, done_keys, now), count_by('hand'), free_lanes(of_queue, of_lanes, now, null);
+    perform count_by('triggers'), promote(of_queue, done_keys, now), count_by('hand'), free_lanes(settings_of(of_queue), of_lanes, now, null);
   end if;
   return remember(command_id, now, '{"held":' || array_to_json(held) || '}');
 end
 $$;
 
 -- Give slots of lanes back.
-create or replace function free_lanes(of_queue text, of_lanes text[], now bigint, number bigint) returns void
+create or replace function free_lanes(s names, of_lanes text[], now bigint, number bigint) returns void
 language plpgsql as $$
 declare
-  s names;
-  opens boolean;
+  woken integer;
 begin
   if of_lanes is null then
     return;
-  elsif cardinality(of_lanes) = 1 then
-    opens := free_slot(of_queue, of_lanes[1], now);
-    if opens then
-      perform wake('queue:' || of_queue, 1);
+  elsif cardinality(of_lanes) = 1 and s.rules & 1 > 0 then
+    woken := coalesce(free_slot(s, of_lanes[1], now), refresh_lane(s, of_lanes[1], 0, 1, now, coalesce(number, latest())));
+    if woken > 0 then
+      perform wake('queue:' || s.name, woken);
     end if;
-  end if;
-  if opens is null then
-    s := settings_of(of_queue);
-    if cardinality(of_lanes) = 1 or s.policy ->> 'group_rate' is not null then
-      perform refresh_lanes(s, of_lanes, null, array_fill(1, array[cardinality(of_lanes)]), now, number);
-    else
-      perform free_slots_each(s, of_lanes, now, number) where s.rules & 1 > 0;
-    end if;
+  elsif s.policy ->> 'group_rate' is null and s.rules & 1 > 0 then
+    perform free_slots_each(s, of_lanes, now, number);
+  else
+    perform refresh_lanes(s, of_lanes, null, array_fill(1, array[cardinality(of_lanes)]), now, number);
   end if;
 end
 $$;
 
--- Give one slot back of a lane that has another message in line, no settings of its own and no rate; whether that opens it, null where it is not
--- such a lane. A claim may take that message meanwhile: then the lane is open and empty, and the next claim sees to it.
-create or replace function free_slot(of_queue text, of_lane text, now bigint) returns boolean
+-- Give one slot back of a lane that has another message in line, no settings of its own and no rate; null where that is not so. A claim may
+-- take that message meanwhile: then the lane is open and empty, and the next claim sees to it.
+create or replace function free_slot(s names, of_lane text, now bigint) returns integer
 language plpgsql as $$
 declare
-  opens boolean;
+  head bigint := first_in_lane(s.name, of_lane, now);
+  most integer := case when s.rules & 2 > 0 then 1 else (s.policy ->> 'group_limit')::integer end;
+  is_due boolean := head <= now or s.rules & 2 = 0;
+  now_live integer;
 begin
-  update lanes as l
-  set live = greatest(0, l.live - 1), is_open = f.is_due and (greatest(0, l.live - 1) < f.most) is not false, wakes = case when not f.is_due then f.head end
-  from (
-    select h.head, h.head <= now or s.rules & 2 = 0 as is_due, case when s.rules & 2 > 0 then 1 else (s.policy ->> 'group_limit')::integer end as most
-    from names as s
-    cross join lateral (select first_in_lane(of_queue, of_lane, now) as head offset 0) as h
-    where s.kind = 'queue' and s.name = of_queue and s.rules & 1 > 0 and s.policy ->> 'group_rate' is null and h.head is not null
-  ) as f
-  where l.queue = of_queue and l.name = of_lane and l.own is null and l.throttled_until = 0
-  returning coalesce(l.live = f.most - 1, false) or not f.is_due into opens;
-  return opens;
+  if head is null or s.policy ->> 'group_rate' is not null then
+    return null;
+  end if;
+  update lanes
+  set live = greatest(0, live - 1), is_open = is_due and (greatest(0, live - 1) < most) is not false, wakes = case when not is_due then head end
+  where queue = s.name and name = of_lane and own is null and throttled_until = 0
+  returning live into now_live;
+  return case when found then case when now_live = most - 1 or not is_due then 1 else 0 end end;
 end
 $$;
 
