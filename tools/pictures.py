@@ -84,7 +84,7 @@ def take_redelivered(browser: Chromium, url: str) -> None:
         done = store.execute(Browse(QUEUE, state="done", limit=500)).messages
     message = next(message for message in done if message.history)
     with Process(Path(unquote(url.removeprefix("sqlite:///")))) as server, browser.page() as page:
-        page.size(1200, 560)
+        page.size(1200, 620)
         page.prefer("light")
         page.open(server.url)
         (FOLDER / "dashboard-message.png").write_bytes(picture(page, f"message/{QUEUE}/{message.id}", "acknowledged"))

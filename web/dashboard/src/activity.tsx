@@ -40,11 +40,11 @@ export function ratesOf(activity: wire.Activity): { donePerS: number; failedShar
 export function ActivityCharts({ course, of }: { course: Course; of: string }) {
   const { activity, at } = course;
   const times = useMemo(() => activity.done.map((_, place) => at - (activity.done.length - 1 - place) * activity.step_s), [course]);
-  const reach = `last ${age(activity.window_s)}, in steps of ${age(activity.step_s)}`;
+  const reach = `per ${age(activity.step_s)}, last ${age(activity.window_s)}`;
   return (
     <>
-      <Chart title={`Throughput ${of}, ${reach}`} stepped sums times={times} lines={[{ name: "put", values: activity.put, color: "accent" }, { name: "done", values: activity.done, color: "good" }]} />
-      <Chart title={`Failures ${of}, ${reach}`} stepped sums times={times} lines={[{ name: "failed or expired", values: activity.failed, color: "bad" }]} />
+      <Chart title={`Throughput ${of} ${reach}`} stepped sums times={times} lines={[{ name: "put", values: activity.put, color: "accent" }, { name: "done", values: activity.done, color: "good" }]} />
+      <Chart title={`Failures ${of} ${reach}`} stepped sums times={times} lines={[{ name: "failed or expired", values: activity.failed, color: "bad" }]} />
     </>
   );
 }

@@ -60,7 +60,7 @@ function MessageFacts({ message, view }: { message: wire.Message; view: wire.Job
       facts={[
         ["task", view?.status.task ?? "–"],
         ["attempts", `${message.attempts ?? 0}`],
-        ["failures", `${message.failures ?? 0} of ${message.max_attempts == null ? "any number" : `${message.max_attempts} that it may have`}`],
+        ["failures", `${message.failures ?? 0}${message.max_attempts == null ? "" : ` of ${message.max_attempts} that it may have`}`],
         ["key", message.key ?? "–"],
         ["group", message.group ?? "–"],
         ["labels", (message.labels ?? []).join(", ") || "–"],
