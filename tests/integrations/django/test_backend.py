@@ -1,5 +1,6 @@
 """What Django's own tests ask of a backend, on memory, SQLite and PostgreSQL."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -193,12 +194,12 @@ def test_a_function_inside_of_another_is_refused() -> None:
         pass
 
     with pytest.raises(Exception, match="module level"):
-        type(tasks.noop_task)(func=inner)
+        replace(tasks.noop_task, func=inner)
 
 
 def test_a_context_that_no_parameter_takes_is_refused() -> None:
     with pytest.raises(Exception, match="first argument of 'context'"):
-        type(tasks.noop_task)(func=tasks.calculate_meaning_of_life.func, takes_context=True)
+        replace(tasks.calculate_meaning_of_life, takes_context=True)
 
 
 def test_using_changes_a_copy() -> None:
