@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Job, Queue, Schedule, Throttle, current_job
-from holdfast.surfaces.celery import AsyncResult, Celery, shared_task, signature
+from holdfast.surfaces.celery import AsyncResult, Celery, current_app, shared_task, signature
 from holdfast.surfaces.celery.exceptions import MaxRetriesExceededError, Reject
 from holdfast.surfaces.celery.schedules import crontab, schedule
 
@@ -183,6 +183,11 @@ def test_shared_tasks_belong_to_every_app(celery: Celery) -> None:
     results = [add.delay(1, 2), celery.send_task("shared.add", (3, 4)), signature("shared.add", (5, 6)).delay()]
     work(celery)
     assert [one.get(timeout=1) for one in results] == [3, 7, 11]
+
+
+def test_the_current_app_stands_for_the_one_that_was_made_last(celery: Celery) -> None:
+    assert current_app.conf is celery.conf
+    assert current_app.send_task("shop.send").app is celery
 
 
 def test_a_result_that_is_ignored_is_not_kept(celery: Celery) -> None:

@@ -245,11 +245,21 @@ def run_options(name: str, given: Mapping[str, Any], tz: str) -> TaskScheduleOpt
     return found
 
 
-def current_app() -> Celery:
-    """The app that was made last."""
-    if not _apps:
-        raise ImproperlyConfigured("there is no app yet: make one, app = Celery(…), before you use a shared task")
-    return _apps[-1]
+class CurrentApp:
+    """Stands for the app that was made last; calling it gives that app."""
+
+    def __call__(self) -> Celery:
+        if not _apps:
+            raise ImproperlyConfigured("there is no app yet: make one, app = Celery(…), before you use a shared task")
+        return _apps[-1]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self(), name)
+
+
+current_app = CurrentApp()
 
 
 @overload
