@@ -230,8 +230,8 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
     async def _claim(self, reached: ControlPlaneClient, command: Claim, timeout_s: float | None, poll_s: float) -> list[AsyncQueueClaim[T]]:
         now = reached.keepalive.now
         messages, started = await claim_since(reached.async_store, command, timeout_s, poll_s, now)
-        lease_s = held_s(command, messages[0]) if messages else None  # Of one claim all have the same.
         try:
+            lease_s = held_s(command, messages[0]) if messages else None  # Of one claim all have the same.
             return [
                 AsyncQueueClaim(message, self._codec, reached, Hold(message.receipt, lease_s, started, now, auto_renew=False))
                 for message in messages

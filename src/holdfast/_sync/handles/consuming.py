@@ -225,8 +225,8 @@ class QueueConsumer(NamedQueue, Generic[T]):
     def _claim(self, reached: ControlPlaneClient, command: Claim, timeout_s: float | None, poll_s: float) -> list[QueueClaim[T]]:
         now = reached.keepalive.now
         messages, started = claim_since(reached.store, command, timeout_s, poll_s, now)
-        lease_s = held_s(command, messages[0]) if messages else None  # Of one claim all have the same.
         try:
+            lease_s = held_s(command, messages[0]) if messages else None  # Of one claim all have the same.
             return [
                 QueueClaim(message, self._codec, reached, Hold(message.receipt, lease_s, started, now, auto_renew=False))
                 for message in messages
