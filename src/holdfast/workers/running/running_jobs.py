@@ -67,7 +67,7 @@ class Crew:
         """What the queue's settings said when they were last read."""
         self._is_careful = False
         self.running: dict[Receipt, Run] = {}
-        self.work = QueueWork()
+        self.work: QueueWork = QueueWork()
         """What it did of each task."""
         self.done = self.failed = self.abandoned = self.started = self.unstarted = 0
         self._ahead = Ahead(orders.ahead, orders.concurrency)
