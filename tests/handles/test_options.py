@@ -1,6 +1,7 @@
 """Options that a TypedDict lists: a call takes them all and nothing else, and its signature shows each of them."""
 
 import inspect
+from collections.abc import Callable
 from typing import Any, TypedDict, Unpack
 
 import pytest
@@ -97,6 +98,18 @@ class TestPutting:
         with pytest.raises(TypeError, match="put_many has no option 'id'"):
             handles.queue.put_many(["a", "b"], id="x")  # type: ignore[call-arg]
         assert handles.client.store.execute(Browse("jobs")).messages == []
+
+    @pytest.mark.parametrize(
+        ("make", "why"),
+        [
+            (lambda: Lock("report", leas_s=1.0), "^Lock has no option 'leas_s': did you mean 'lease_s'?"),  # type: ignore[call-arg]
+            (lambda: Dict("state", ttl=1.0), "^Dict has no option 'ttl': supported: base_url, client, codec, name$"),  # type: ignore[call-arg]
+            (lambda: Queue.create("jobs", max_size=1), "^create has no option 'max_size': did you mean 'maxsize'?"),  # type: ignore[call-overload]
+        ],
+    )
+    def test_a_mistyped_option_of_a_handle_is_named_with_those_there_are(self, make: Callable[[], object], why: str) -> None:
+        with pytest.raises(TypeError, match=why):
+            make()
 
     def test_a_field_of_an_item_under_another_name_is_no_option(self) -> None:
         with pytest.raises(TypeError, match="no option 'dead_letter': did you mean 'dead_letter_queue'"):

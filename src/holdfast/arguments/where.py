@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypedDict
+from inspect import signature
+from typing import Never, TypedDict
 
+from holdfast.arguments.options import refuse_unknown
 from holdfast.client import ControlPlaneClient, client_for
 from holdfast.codec import PICKLE, Codec
 from holdfast.codec.limits import shown
@@ -28,7 +30,9 @@ class StoreHandle:
     _client: ControlPlaneClient | None
     _base_url: str | None
 
-    def __init__(self, codec: Codec, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+    def __init__(self, codec: Codec, client: ControlPlaneClient | None = None, base_url: str | None = None, **unknown: Never) -> None:
+        if unknown:
+            refuse_unknown(type(self).__name__.removeprefix("Async"), unknown, {*signature(type(self)).parameters})
         self._codec = codec
         if client is not None:
             check_client(client)

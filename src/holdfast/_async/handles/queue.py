@@ -11,7 +11,7 @@ from holdfast._async.flows.putting import put_by
 from holdfast._async.handles.administration import AsyncQueueAdministration
 from holdfast._async.handles.consuming import AsyncQueueConsumer
 from holdfast.aio_attribute import Twin
-from holdfast.arguments.options import show_options
+from holdfast.arguments.options import refuse_unknown, show_options
 from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOptions, SharedOptions, make_item, make_items
 from holdfast.arguments.value_type import Value
 from holdfast.arguments.where import Where, reach
@@ -22,6 +22,9 @@ from holdfast.results import MessageId
 from holdfast.stores.caller_transaction import AsyncConnection
 
 V = TypeVar("V")
+
+CREATING = {"codec", "maxsize", "type", *Where.__annotations__}
+"""The options of `create`."""
 
 
 class AsyncWorkOptions(NamingOptions, SharedOptions, Where, total=False):
@@ -79,6 +82,7 @@ class AsyncQueue(AsyncQueueConsumer[Value], AsyncQueueAdministration):
         finds them; None lifts the limit, and left out it stays as it is.
         For `type=` and `codec=` see `from_name`.
         """
+        refuse_unknown("create", where, CREATING)
         queue = AsyncQueue[Any](name, codec=codec_for(type, codec), **where)
         await queue.configure(maxsize=maxsize)
         return queue

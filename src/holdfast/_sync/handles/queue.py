@@ -12,7 +12,7 @@ from holdfast._sync.flows.putting import put_by
 from holdfast._sync.handles.administration import QueueAdministration
 from holdfast._sync.handles.consuming import QueueConsumer
 from holdfast.aio_attribute import Twin
-from holdfast.arguments.options import show_options
+from holdfast.arguments.options import refuse_unknown, show_options
 from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOptions, SharedOptions, make_item, make_items
 from holdfast.arguments.value_type import Value
 from holdfast.arguments.where import Where, reach
@@ -23,6 +23,9 @@ from holdfast.results import MessageId
 from holdfast.stores.caller_transaction import Connection
 
 V = TypeVar("V")
+
+CREATING = {"codec", "maxsize", "type", *Where.__annotations__}
+"""The options of `create`."""
 
 
 class WorkOptions(NamingOptions, SharedOptions, Where, total=False):
@@ -78,6 +81,7 @@ class Queue(QueueConsumer[Value], QueueAdministration):
         finds them; None lifts the limit, and left out it stays as it is.
         For `type=` and `codec=` see `from_name`.
         """
+        refuse_unknown("create", where, CREATING)
         queue = Queue[Any](name, codec=codec_for(type, codec), **where)
         queue.configure(maxsize=maxsize)
         return queue
