@@ -259,7 +259,7 @@ class CurrentApp:
         return getattr(self(), name)
 
 
-current_app = CurrentApp()
+current_app: CurrentApp = CurrentApp()
 
 
 @overload
