@@ -90,38 +90,38 @@ async def test_a_report_is_written_when_the_store_is_back(client: ControlPlaneCl
     assert worker.health.done == 1
 
 
-def away_at_first(client: ControlPlaneClient, tries: float) -> Any:
-    """A client whose store cannot be opened so many times."""
-    left = [tries]
+def away_at_first(client: ControlPlaneClient, tries: float, monkeypatch: pytest.MonkeyPatch) -> ControlPlaneClient:
+    """The client, whose store cannot be opened so many times from now on."""
+    left, opens = [tries], client.check_renewal
 
-    class Away:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(client, name)
+    def refuse() -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise StoreUnavailable("not up yet")
+        opens()
 
-        def check_renewal(self) -> None:
-            left[0] -= 1
-            if left[0] >= 0:
-                raise StoreUnavailable("not up yet")
-
-    return Away()
+    monkeypatch.setattr(client, "check_renewal", refuse)
+    return client
 
 
-async def test_a_store_that_is_away_at_the_start_is_waited_for(client: ControlPlaneClient, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_store_that_is_away_at_the_start_is_waited_for(
+    client: ControlPlaneClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def handle(value: int) -> None:
         assert value == 1
 
     await AsyncWorker(handle, "jobs", client=client).put(1)
-    worker = AsyncWorker(handle, "jobs", client=away_at_first(client, 2))
+    worker = AsyncWorker(handle, "jobs", client=away_at_first(client, 2, monkeypatch))
     await worker.run(until_empty=True)
     assert worker.health.done == 1
     assert caplog.text.count("cannot reach its store, and continues once it can: not up yet") == 1
 
 
-async def test_a_worker_that_waits_for_its_store_can_be_stopped(client: ControlPlaneClient) -> None:
+async def test_a_worker_that_waits_for_its_store_can_be_stopped(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
     async def handle(value: int) -> None:
         raise AssertionError("not reached")
 
-    worker = AsyncWorker(handle, "jobs", client=away_at_first(client, math.inf))
+    worker = AsyncWorker(handle, "jobs", client=away_at_first(client, math.inf, monkeypatch))
     await worker.start()
     assert (worker.health.state, worker.health.error) == ("away", "StoreUnavailable: not up yet")
     with pytest.raises(RuntimeError, match="is already running"):

@@ -89,38 +89,38 @@ def test_a_report_is_written_when_the_store_is_back(client: ControlPlaneClient) 
     assert worker.health.done == 1
 
 
-def away_at_first(client: ControlPlaneClient, tries: float) -> Any:
-    """A client whose store cannot be opened so many times."""
-    left = [tries]
+def away_at_first(client: ControlPlaneClient, tries: float, monkeypatch: pytest.MonkeyPatch) -> ControlPlaneClient:
+    """The client, whose store cannot be opened so many times from now on."""
+    left, opens = [tries], client.check_renewal
 
-    class Away:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(client, name)
+    def refuse() -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise StoreUnavailable("not up yet")
+        opens()
 
-        def check_renewal(self) -> None:
-            left[0] -= 1
-            if left[0] >= 0:
-                raise StoreUnavailable("not up yet")
-
-    return Away()
+    monkeypatch.setattr(client, "check_renewal", refuse)
+    return client
 
 
-def test_a_store_that_is_away_at_the_start_is_waited_for(client: ControlPlaneClient, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_that_is_away_at_the_start_is_waited_for(
+    client: ControlPlaneClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def handle(value: int) -> None:
         assert value == 1
 
     Worker(handle, "jobs", client=client).put(1)
-    worker = Worker(handle, "jobs", client=away_at_first(client, 2))
+    worker = Worker(handle, "jobs", client=away_at_first(client, 2, monkeypatch))
     worker.run(until_empty=True)
     assert worker.health.done == 1
     assert caplog.text.count("cannot reach its store, and continues once it can: not up yet") == 1
 
 
-def test_a_worker_that_waits_for_its_store_can_be_stopped(client: ControlPlaneClient) -> None:
+def test_a_worker_that_waits_for_its_store_can_be_stopped(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def handle(value: int) -> None:
         raise AssertionError("not reached")
 
-    worker = Worker(handle, "jobs", client=away_at_first(client, math.inf))
+    worker = Worker(handle, "jobs", client=away_at_first(client, math.inf, monkeypatch))
     worker.start()
     assert (worker.health.state, worker.health.error) == ("away", "StoreUnavailable: not up yet")
     with pytest.raises(RuntimeError, match="is already running"):
