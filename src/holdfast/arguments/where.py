@@ -8,7 +8,7 @@ from typing import Never, TypedDict
 from holdfast.arguments.options import refuse_unknown
 from holdfast.client import ControlPlaneClient, client_for
 from holdfast.codec import PICKLE, Codec
-from holdfast.codec.limits import shown
+from holdfast.passwords import without_password
 
 _workers_on: list[ControlPlaneClient] = []
 """The client of all workers while a test redirects them, the innermost last."""
@@ -57,10 +57,10 @@ def reach(client: ControlPlaneClient | None = None, base_url: str | None = None)
     return client
 
 
-def check_client(client: ControlPlaneClient) -> None:
-    """Refuse what is no client: a URL is given as `base_url`."""
-    if not isinstance(client, ControlPlaneClient):
-        raise TypeError(f"client must be a ControlPlaneClient, not {shown(client)} ({type(client).__name__}); a URL is given as base_url=")
+def check_client(client: object) -> None:
+    """Refuse a URL in the place of a client."""
+    if isinstance(client, str):
+        raise TypeError(f"client must be a ControlPlaneClient, not {without_password(client)!r} (str); a URL is given as base_url=")
 
 
 def refuse_pickle(client: ControlPlaneClient, *codecs: Codec) -> ControlPlaneClient:
