@@ -133,6 +133,25 @@ def test_control_who_reads_at_each_hint_sends_as_many_commands(monkeypatch: pyte
     assert commands_of_hints(100) > 100
 
 
+@pytest.mark.parametrize(("processes", "quiet_s"), [(1, 1.0), (50, 1.0), (1_000, 20.0)])
+def test_however_many_processes_there_are_they_read_as_often_as_fifty(processes: int, quiet_s: float) -> None:
+    store, waits = MemoryStore(clock=FakeClock()), list[float]()
+    Schedule("beat", "every 3600 s", ("jobs", 1), client=ControlPlaneClient.on(store)).save()
+
+    def waited(_: Any, timeout_s: float, *__: Any) -> None:
+        waits.append(timeout_s)
+        if len(waits) == 2:
+            raise Closed
+
+    detour: Any = Detour(store, store.execute)
+    detour.wait = waited
+    ticker = Ticker(detour, "0")
+    ticker._peers = (time.monotonic() + 3600.0, Peers("0", frozenset(map(str, range(processes)))))
+    ticker.run()
+    assert waits[1] == pytest.approx(quiet_s, abs=0.4), "how long the first hint is only noted"
+    store.close()
+
+
 def side_by_side(source: str | None) -> tuple[int, list[int]]:
     """An hour of old code beside new code that dropped a schedule, then the new code alone.
 

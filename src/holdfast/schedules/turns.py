@@ -24,6 +24,11 @@ class Peers:
         # By schedule the run that was asked for last, and the turn. Counting those before costs by how many there are.
         self._turns: dict[str, tuple[int, int]] = {}
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._all)
+
     def turn_at(self, name: str, run: int) -> int:
         """When this process is to put the run, if it is still due then: who is first differs from run to run.
 

@@ -30,6 +30,12 @@ AGAIN_S = 5.0
 QUIET_S = 1.0
 """How often what others changed is read at most, and so how late it may be known of a schedule that was just saved."""
 
+CROWD = 50
+"""Where more processes than these put runs, each reads it less often, so that all together ask the store no more often than these do."""
+
+LOOKS_PER_S = 50.0
+"""How often all processes together read it: where there are more of them, each reads it less often."""
+
 SEEN_US = 300 * SECOND
 """How often a schedule that this code declares is marked as seen."""
 
@@ -68,21 +74,21 @@ class AsyncTicker:
 
     async def run(self) -> None:
         """Wait for what is due, and put it. Each run is a hint to all who wait: a hint is noted, and what changed is read once for many."""
-        read_at = look_at = -math.inf
+        fresh_at = look_at = -math.inf
         is_stale = True
         with self._store.mark(watch_topic(dict_topic(SCHEDULES))) as mark:
             while self._bell.listen(mark):
                 now = time.monotonic()
-                is_fresh = is_stale and now - read_at >= QUIET_S
+                is_fresh = is_stale and now >= min(fresh_at, look_at)
                 try:
                     if is_fresh or mark.is_due or now >= look_at:
-                        if is_fresh:
-                            read_at, is_stale = now, False
                         turn_s = await self._turn(is_fresh=is_fresh)
                         look_at = math.inf if turn_s is None else time.monotonic() + turn_s
+                    if is_fresh:
+                        is_stale, fresh_at = False, now + QUIET_S * max(1.0, self._peers[1].count / CROWD)
                     now = time.monotonic()
                     due_s = max(0.0, look_at - now)
-                    quiet_s = max(0.0, read_at + QUIET_S - now) if is_stale else math.inf
+                    quiet_s = max(0.0, fresh_at - now) if is_stale else math.inf
                     # A due moment wakes one of those who wait on a topic; here each has a turn of its own, so it is a time-out, too.
                     await self._store.wait(mark, min(quiet_s, due_s), due_s, POLL_S)
                     is_stale = True
