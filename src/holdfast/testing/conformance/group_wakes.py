@@ -18,6 +18,7 @@ from holdfast.testing.conformance.factory import Conformance
 from holdfast.testing.conformance.groups import configure
 from holdfast.testing.conformance.threads import Doing, all_asleep, together
 from holdfast.testing.conformance.waiting import wait_until_closed, waiting_claim
+from holdfast.testing.heard import Heard
 
 ONE_EACH: dict[str, Any] = {"groups": "fair", "group_limit": 1}
 
@@ -62,6 +63,14 @@ class GroupWakeConformance(Conformance):
         waiter = waiting_claim(store)
         clock.advance(60)
         assert ids(waiter.result("a claim that waited for a rate")) == ["b"]
+
+    def test_an_end_that_leaves_the_next_to_a_rate_wakes_who_waits(self, store: Store) -> None:
+        configure(store, groups="strict", group_rate=Rate(1, per_s=60.0))
+        put(store, "a", "b", group="g")
+        held = claim_one(store, lease_s=3_600.0)
+        heard = Heard(store, (queue_topic(JOBS),))
+        settle(store, [held])
+        assert heard.missing({queue_topic(JOBS)}) == set(), "who waits for the end of the claim has to learn that the rate lets b through"
 
     def test_a_put_into_a_full_group_wakes_nobody(self, store: Store) -> None:
         configure(store, **ONE_EACH)
