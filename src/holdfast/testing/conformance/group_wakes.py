@@ -72,6 +72,15 @@ class GroupWakeConformance(Conformance):
         settle(store, [held])
         assert heard.missing({queue_topic(JOBS)}) == set(), "who waits for the end of the claim has to learn that the rate lets b through"
 
+    def test_an_end_in_a_group_that_was_full_before_its_limit_was_taken_away_wakes_who_waits(self, store: Store) -> None:
+        configure(store, **ONE_EACH)
+        put(store, "a", "b", group="g")
+        held = claim_one(store)
+        configure(store, group_limit=None)
+        heard = Heard(store, (queue_topic(JOBS),))
+        settle(store, [held])
+        assert heard.missing({queue_topic(JOBS)}) == set()
+
     def test_a_put_into_a_full_group_wakes_nobody(self, store: Store) -> None:
         configure(store, **ONE_EACH)
         put(store, "held", group="g")

@@ -119,7 +119,7 @@ begin
   set live = greatest(0, live - 1), is_open = is_due and (greatest(0, live - 1) < most) is not false, wakes = case when not is_due then head end
   where queue = s.name and name = of_lane and own is null and throttled_until = 0
   returning live into now_live;
-  return case when found then case when now_live = most - 1 or not is_due then 1 else 0 end end;
+  return case when found then case when now_live = most - 1 or most is null or not is_due then 1 else 0 end end;
 end
 $$;
 
