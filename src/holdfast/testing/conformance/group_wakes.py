@@ -72,11 +72,12 @@ class GroupWakeConformance(Conformance):
         settle(store, [held])
         assert heard.missing({queue_topic(JOBS)}) == set(), "who waits for the end of the claim has to learn that the rate lets b through"
 
-    def test_an_end_in_a_group_that_was_full_before_its_limit_was_taken_away_wakes_who_waits(self, store: Store) -> None:
+    @pytest.mark.parametrize("limit", [3, None])
+    def test_an_end_in_a_group_that_was_full_before_its_limit_was_raised_wakes_who_waits(self, store: Store, limit: int | None) -> None:
         configure(store, **ONE_EACH)
         put(store, "a", "b", group="g")
         held = claim_one(store)
-        configure(store, group_limit=None)
+        configure(store, group_limit=limit)
         heard = Heard(store, (queue_topic(JOBS),))
         settle(store, [held])
         assert heard.missing({queue_topic(JOBS)}) == set()

@@ -111,6 +111,7 @@ declare
   most integer := case when s.rules & 2 > 0 then 1 else (s.policy ->> 'group_limit')::integer end;
   is_due boolean := head <= now or s.rules & 2 = 0;
   now_live integer;
+  was_open boolean;
 begin
   if head is null or s.policy ->> 'group_rate' is not null then
     return null;
@@ -118,8 +119,8 @@ begin
   update lanes
   set live = greatest(0, live - 1), is_open = is_due and (greatest(0, live - 1) < most) is not false, wakes = case when not is_due then head end
   where queue = s.name and name = of_lane and own is null and throttled_until = 0
-  returning live into now_live;
-  return case when found then case when now_live = most - 1 or most is null or not is_due then 1 else 0 end end;
+  returning live, (select before.is_open from lanes as before where before.queue = s.name and before.name = of_lane) into now_live, was_open;
+  return case when found then case when now_live = most - 1 or not was_open or not is_due then 1 else 0 end end;
 end
 $$;
 
