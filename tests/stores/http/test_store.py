@@ -124,6 +124,17 @@ def test_something_that_is_no_holdfast_server_is_named(served: Served) -> None:
     store.close()
 
 
+def test_a_wait_that_was_cut_short_for_another_that_has_ended_is_no_failure(store: HttpStore, caplog: pytest.LogCaptureFixture) -> None:
+    with store.listener.on("queue:jobs") as announced:
+        assert announced is not None
+        announced.result(60)
+        until(lambda: store.listener._socket is not None)
+        with store.listener._changed:
+            store.listener._ask_again()
+        until(lambda: store.listener._socket is not None)
+    assert caplog.messages == []
+
+
 def test_a_wait_sends_nothing_while_nothing_happens(store: HttpStore, proxy: Proxy) -> None:
     waiter = WaitingClaim(store, "jobs")
     # It asks, and once more when the server has said that it listens; then it waits from a mark.

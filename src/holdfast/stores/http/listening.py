@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import json
 from urllib3.connection import HTTPConnection
@@ -27,6 +27,8 @@ TOPICS_MAX = 10_000
 """How many topics one request waits on; waiters on others must ask again by themselves."""
 
 BACKOFF = Backoff(first_s=0.05, most_s=2.0)
+
+NOTHING: Final = Waited([])
 
 _log = logging.getLogger(__name__)
 _encode = json.Encoder().encode
@@ -151,20 +153,26 @@ class Listener:
 
     def _ask(self, wanted: list[Asked]) -> Waited:
         """Ask the server, and sleep until it answers; nothing, if there are waiters on another topic by now."""
+        is_under_way = False
         try:
             if self._connection is None:
                 self._connection = one_connection(self._address, READ_S)
                 self._connection.connect()
             with self._changed:
                 self._socket = self._connection.sock
+                is_under_way = True
                 if self._is_outdated():
-                    return Waited([])
+                    return NOTHING
             path, body = self._address.path + WAIT_PATH, _encode(WaitFor(wanted, POLL_S))
             self._connection.request("POST", path, body, self._address.headers())
             reply = self._connection.getresponse()
             waited = _decode(body_of(Reply(reply.status, reply.headers, reply.data)))
-        except BaseException:
+        except BaseException as error:
             self._hang_up()
+            with self._changed:
+                was_cut = is_under_way and self._socket is None
+            if was_cut and isinstance(error, Exception):
+                return NOTHING  # It ended because it was cut short, whoever waits by now: no fault of the server's.
             raise
         finally:
             with self._changed:
