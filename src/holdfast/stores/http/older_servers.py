@@ -23,8 +23,8 @@ NO_ROUTE: Final = 404
 def refuse_unknown(command: Command[Any], error: StoreError, status: int, url: str) -> None:
     """Say it where the server does not know the command at all."""
     if type(error) is StoreError and status == NO_ROUTE:
-        message = f"{url} does not know the command {type(command).__name__}, so it is of an earlier release: upgrade the server"
-        raise StoreError(message) from error
+        said = f"{url} does not know the command {type(command).__name__} ({error})"
+        raise StoreError(f"{said}: upgrade a server of an earlier release, or correct the path of the URL") from error
 
 
 class LeftOut:
