@@ -110,7 +110,9 @@ def postgres_columns(release: str, _: Path) -> Parts:
 
 def columns_in(connection: "psycopg.Connection[Any]", schema: str) -> dict[str, list[str]]:
     query = "select table_name, array_agg(column_name::text) from information_schema.columns where table_schema = %s group by table_name"
-    return dict(connection.execute(query, (schema,)).fetchall())
+    found = dict(connection.execute(query, (schema,)).fetchall())
+    found.pop("test_clock", None)  # An earlier test of this process may have left the clock that tests can move.
+    return found
 
 
 def redis_keys(release: str, _: Path) -> Parts:
