@@ -43,11 +43,15 @@ UNTYPED = ("holdfast.integrations.django.", "holdfast.testing.django.")
 HELD = {"hold", "keepalive"}
 """Public between the handles and what renews their claims."""
 
+WITH_ONE_CACHE = pytest.mark.xdist_group("mypy")
+"""One after the other, so that the second finds what the first has read."""
+
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=SETTINGS, capture_output=True, text=True, check=False, timeout=110)
 
 
+@WITH_ONE_CACHE
 def test_mypy_finds_no_fault() -> None:
     answer = run(sys.executable, "-m", "mypy", "--strict", *map(str, [*USES, MISUSES]))
     assert (answer.returncode, answer.stdout + answer.stderr if answer.returncode else "") == (0, "")
@@ -69,6 +73,7 @@ def test_pyright_finds_no_fault(tmp_path: Path) -> None:
     assert (answer.returncode, answer.stdout) == (0, "0 errors, 0 warnings, 0 notes\n")
 
 
+@WITH_ONE_CACHE
 def test_a_task_without_its_types_would_let_every_wrong_call_pass(tmp_path: Path) -> None:
     untyped = tmp_path / "untyped_tasks.py"
     untyped.write_text(
