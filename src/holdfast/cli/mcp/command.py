@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from holdfast.cli.opening import StoreUrl, connected, this_user
 from holdfast.errors import MissingExtra
+from holdfast.process.interrupts import interrupts_wait
 
 EXTRA = {"mcp", "mcp_types", "pydantic", "anyio"}
 
@@ -25,11 +26,14 @@ def mcp(
     """
     del as_json
     try:
-        from holdfast.cli.mcp.tools import server_of
+        with interrupts_wait():
+            from holdfast.cli.mcp.tools import server_of
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] not in EXTRA:
             raise
         raise MissingExtra("it needs its extra: pip install 'holdfast[mcp]'") from None
     me = this_user()
     with connected(url, by=replace(me, who=me.who.replace("at the command line", "by an assistant (MCP)"))) as client:
-        server_of(client, read_only=read_only).run("stdio")
+        with interrupts_wait():  # It is built by code in Rust, which reports an interrupt as an error of a schema.
+            server = server_of(client, read_only=read_only)
+        server.run("stdio")
