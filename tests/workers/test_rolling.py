@@ -11,7 +11,6 @@ def test_a_deploy_loses_and_burns_no_job(tmp_path: Path) -> None:
     assert found == Deployed(put=3 * 64 + 1)
 
 
-def test_control_jobs_die_where_not_being_known_counts_as_a_failure(tmp_path: Path) -> None:
+def test_control_jobs_are_burnt_where_not_being_known_counts_as_a_failure(tmp_path: Path) -> None:
     found = deployed(url_of("sqlite", tmp_path), tmp_path, 3, "old", "burning")
     assert found.burnt
-    assert found.dead
