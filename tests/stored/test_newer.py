@@ -3,7 +3,6 @@
 A fixture without them was written by a release that has none. All tests of one kind of store use one copy of it, each another part.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from msgspec import convert, json
 from holdfast import ControlPlaneClient, Job, Limiter, RateLimited, Schedule
 from holdfast._sync.flows.ticking import Ticker
 from holdfast.commands import Acquire, Browse, Claim, Configure, Groups, LeaseName, Move, Release, Resize, Settle
-from holdfast.connect import connect
 from holdfast.records import Receipt
 from holdfast.stores import Store
 from holdfast.testing.conformance.asking import ids, put
@@ -27,26 +25,6 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """The URL of a store, and what was written there."""
     release, kind = request.param
     return load(release, kind, tmp_path_factory.mktemp("stored")), facts_of(release)[kind]
-
-
-@pytest.fixture
-def store(stored: tuple[str, Any]) -> Iterator[Store]:
-    store = connect(stored[0])
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def known(stored: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = stored[1]["known"]
-    return found
-
-
-@pytest.fixture
-def newest(stored: tuple[str, dict[str, Any]]) -> int:
-    """The largest number that was given out."""
-    number: int = stored[1]["snapshot"]["latest"]
-    return number
 
 
 def claimed(store: Store, queue: str, newest: int) -> list[str]:

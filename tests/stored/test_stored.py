@@ -1,6 +1,5 @@
 """What earlier releases wrote is read as written and goes on, on every store; tools/stored_forms.py wrote it."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -33,26 +32,6 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[st
     """The URL of a store, and what was written there."""
     release, kind = request.param
     return load(release, kind, tmp_path), facts_of(release)[kind]
-
-
-@pytest.fixture
-def store(stored: tuple[str, Any]) -> Iterator[Store]:
-    store = connect(stored[0])
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def known(stored: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = stored[1]["known"]
-    return found
-
-
-@pytest.fixture
-def newest(stored: tuple[str, dict[str, Any]]) -> int:
-    """The largest number that was given out."""
-    number: int = stored[1]["snapshot"]["latest"]
-    return number
 
 
 def test_everything_is_read_as_it_was_written(store: Store, stored: tuple[str, dict[str, Any]], newest: int) -> None:
