@@ -76,7 +76,7 @@ class Scene:
 
     async def cancel_each(self, rng: random.Random) -> list[str]:
         """Cancel every task, each at a moment of its own; which of them did not hear it."""
-        tasks = {asyncio.create_task(again_and_again(act)): act for act in self.acts}
+        tasks = {begun(act): act for act in self.acts}
         for task in rng.sample(list(tasks), len(tasks)):
             await a_moment(rng)
             task.cancel()
@@ -87,7 +87,7 @@ class Scene:
 
     async def end_early(self, rng: random.Random) -> None:
         """Return while all of them are in the middle of something."""
-        tasks = [asyncio.create_task(again_and_again(act)) for act in self.acts]
+        tasks = [begun(act) for act in self.acts]
         await a_moment(rng)
         assert tasks
 
@@ -107,6 +107,13 @@ class Scene:
         queues = [queue.name for queue in (self.put, self.taken, self.claimed) if queue.stats().leased]
         missing = self.taken.length() - (STOCK - self.gone)
         return [*queues, *(["lock"] if self.lock.holding() else []), *([f"{missing:+} of taken"] if missing else [])]
+
+
+def begun(act: Act) -> asyncio.Task[None]:
+    """A task that does it over and over. What it raises where a broken store is closed under it is not logged when it is collected."""
+    task = asyncio.create_task(again_and_again(act))
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return task
 
 
 async def again_and_again(act: Act) -> None:
