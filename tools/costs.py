@@ -21,6 +21,7 @@ from holdfast.commands import Transaction
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tools.sizes import hand_written
+from tools.syntax import parsed
 
 FIELDS: Final = {"priority": 49, "max_attempts": 24, "metadata": 28, "expired_to": 34, "start_by": 30, "labels": 7}
 """Each with the most files of the engine that may name it: `labels` only travels with a message, as most new fields would."""
@@ -79,7 +80,7 @@ def without_prose(path: Path, text: str) -> str:
     if path.suffix != ".py":
         return re.sub(r"--.*", "", text)
     lines = text.splitlines()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             end = node.end_lineno or node.lineno
             lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)

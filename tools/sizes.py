@@ -9,6 +9,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tools.syntax import parsed
+
 FOLDERS = ("src", "tools", "bench", "tests")
 SUFFIXES = (".py", ".sql", ".lua")
 FILE_LINES = {"src": 350, "tools": 350, "bench": 450, "tests": 500}
@@ -45,7 +49,7 @@ def hand_written(root: Path, folders: Iterable[str] = FOLDERS) -> dict[Path, str
 def function_lengths(path: Path, text: str) -> Iterator[tuple[str, int]]:
     """Name and length of every function."""
     if path.suffix == ".py":
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
                 yield node.name, node.end_lineno - node.lineno + 1
         return

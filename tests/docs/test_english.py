@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.naming import ROOT
+from tools.syntax import parsed
 
 DIALECT = re.compile(
     r"\b(?:whoever|somebody|anybody|everybody|nobody)\b|\bchoose of\b|\bagain does nothing\b|\bapplied it is\b|\bto mend\b|\bsend several\b"
@@ -36,16 +37,14 @@ def prose(page: str) -> str:
 
 def error_texts(source: str) -> list[str]:
     """The texts of what a module raises, without what is filled in."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc is not None]
     return [part.value for error in raised for part in ast.walk(error) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
 
 
 def docstrings(source: str) -> list[str]:
     """The docstrings of a module, its classes, functions and attributes, line by line."""
-    strings = [
-        node.value.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    ]
+    strings = [node.value.value for node in ast.walk(parsed(source)) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
     return [line for text in strings if isinstance(text, str) for line in text.splitlines()]
 
 

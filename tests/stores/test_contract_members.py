@@ -6,6 +6,7 @@ from pathlib import Path
 
 import holdfast
 from holdfast.stores import Store
+from tools.syntax import parsed
 
 ROOT = Path(holdfast.__file__).parent
 USERS_OWN = ROOT / "surfaces/localqueue"
@@ -31,7 +32,7 @@ def test_the_test_finds_each_way_of_looking() -> None:
 
 def looked_for(text: str) -> Iterator[tuple[int, str]]:
     """The line and the name of each `getattr` and `hasattr` that names a member."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         match node:
             case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[_, ast.Constant(value=str(name)), *_]):
                 yield node.lineno, name
@@ -41,7 +42,7 @@ def members_of_stores() -> set[str]:
     """The public methods and attributes of the contract and of every class of a store."""
     found = {name for name in vars(Store) | Store.__annotations__ if not name.startswith("_")}
     for path in (ROOT / "stores").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path.read_text())):
             if isinstance(node, ast.ClassDef) and node.name.endswith(("Store", "Tasks")):
                 found.update(members_of(node))
     return found
