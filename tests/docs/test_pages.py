@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast import commands, errors
 from holdfast.commands import Command
 
@@ -48,6 +49,18 @@ def test_no_page_announces_what_may_exist_by_now(page: Path) -> None:
 def test_no_page_needs_anything_from_another_site_to_be_read(page: Path) -> None:
     assert "```mermaid" not in page.read_text()
     assert re.findall(r"!\[[^]]*\]\(https?:", page.read_text()) == []
+
+
+@pytest.mark.parametrize("folder", ["design", "howto", "reference"])
+def test_the_first_page_of_a_folder_links_to_all_others(folder: str) -> None:
+    pages = {page.name for page in (ROOT / "docs" / folder).glob("*.md")} - {"index.md"}
+    assert pages - set(re.findall(r"\]\(([\w-]+\.md)", (ROOT / "docs" / folder / "index.md").read_text())) == set()
+
+
+def test_the_reference_names_every_handle_that_has_a_twin_for_tasks() -> None:
+    page = (ROOT / "docs/reference/index.md").read_text()
+    twins = {name for name in holdfast.__all__ if hasattr(getattr(holdfast, name), "aio")} - {"ControlPlaneClient"}
+    assert {name for name in twins if f"`{name}`" not in page} == set()
 
 
 def test_the_design_page_names_every_command() -> None:
