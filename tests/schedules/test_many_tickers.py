@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast._sync.flows import ticking
+from holdfast._sync.flows.schedule_book import schedule_of
 from holdfast._sync.flows.ticking import Ticker
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
@@ -226,3 +227,19 @@ def test_overlap_and_catching_up_do_together_what_a_model_says(catch_up: Any, ov
     missed = {"none": 0, "last": 1, "all": 3}[catch_up]
     assert jobs.stats().total == model(missed)
     client.close()
+
+
+def test_of_two_that_save_what_both_declare_at_once_each_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore(clock=FakeClock())
+    declared = {"beat": replace(entry_for("every 60 s", "jobs", 1, {}), source="shop")}
+    others = iter([Ticker(store, "fast", declared)])
+
+    def looked_before_another(*of: Any) -> Any:
+        found = schedule_of(*of)
+        for other in others:
+            other.tick()
+        return found
+
+    monkeypatch.setattr(ticking, "schedule_of", looked_before_another)
+    assert Ticker(store, "late", declared).tick() is not None
+    store.close()

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import JobContext
+from holdfast._async.flows.ticking import AsyncTicker
 from holdfast._async.handles.queue import AsyncQueue
 from holdfast._async.handles.schedule import AsyncSchedule
 from holdfast._async.handles.tasks import AsyncTasks
@@ -72,6 +73,34 @@ async def test_a_task_is_run_by_the_schedule_that_its_code_declares(client: Cont
     assert seen == [("daily", 3)]
     status = await AsyncSchedule.from_name("nightly", client=client).status()
     assert (status.source, status.runs, status.overlap, status.is_orphan) == ("shop", 1, "queue", False)
+
+
+async def runs_of_workers_that_end_at_once(client: ControlPlaneClient, clock: FakeClock, *late: str) -> list[str]:
+    """What two such workers run, one before the run of their schedule is due and one after, if these parts of a ticker come too late."""
+    seen, app = list[str](), AsyncTasks("shop", client=client)
+
+    @app.task(name="report", results=False)
+    async def report(kind: str) -> None:
+        seen.append(kind)
+
+    async def too_late(_: AsyncTicker) -> None: ...
+
+    app.schedule("every 60 s", report, "daily")
+    with pytest.MonkeyPatch.context() as patch:
+        for part in late:
+            patch.setattr(AsyncTicker, part, too_late)
+        await app.worker().run(until_empty=True)
+        clock.advance(60.0)
+        await app.worker().run(until_empty=True)
+    return seen
+
+
+async def test_a_worker_that_ends_at_once_has_saved_its_schedules_and_run_what_is_due(client: ControlPlaneClient, clock: FakeClock) -> None:
+    assert await runs_of_workers_that_end_at_once(client, clock, "run") == ["daily"]
+
+
+async def test_control_schedules_that_are_left_to_their_own_task_come_too_late(client: ControlPlaneClient, clock: FakeClock) -> None:
+    assert await runs_of_workers_that_end_at_once(client, clock, "run", "begin") == []
 
 
 async def test_a_schedule_is_saved_for_a_call_of_a_task(client: ControlPlaneClient, clock: FakeClock) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import JobContext
+from holdfast._sync.flows.ticking import Ticker
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
 from holdfast._sync.handles.tasks import Tasks
@@ -71,6 +72,34 @@ def test_a_task_is_run_by_the_schedule_that_its_code_declares(client: ControlPla
     assert seen == [("daily", 3)]
     status = Schedule.from_name("nightly", client=client).status()
     assert (status.source, status.runs, status.overlap, status.is_orphan) == ("shop", 1, "queue", False)
+
+
+def runs_of_workers_that_end_at_once(client: ControlPlaneClient, clock: FakeClock, *late: str) -> list[str]:
+    """What two such workers run, one before the run of their schedule is due and one after, if these parts of a ticker come too late."""
+    seen, app = list[str](), Tasks("shop", client=client)
+
+    @app.task(name="report", results=False)
+    def report(kind: str) -> None:
+        seen.append(kind)
+
+    def too_late(_: Ticker) -> None: ...
+
+    app.schedule("every 60 s", report, "daily")
+    with pytest.MonkeyPatch.context() as patch:
+        for part in late:
+            patch.setattr(Ticker, part, too_late)
+        app.worker().run(until_empty=True)
+        clock.advance(60.0)
+        app.worker().run(until_empty=True)
+    return seen
+
+
+def test_a_worker_that_ends_at_once_has_saved_its_schedules_and_run_what_is_due(client: ControlPlaneClient, clock: FakeClock) -> None:
+    assert runs_of_workers_that_end_at_once(client, clock, "run") == ["daily"]
+
+
+def test_control_schedules_that_are_left_to_their_own_task_come_too_late(client: ControlPlaneClient, clock: FakeClock) -> None:
+    assert runs_of_workers_that_end_at_once(client, clock, "run", "begin") == []
 
 
 def test_a_schedule_is_saved_for_a_call_of_a_task(client: ControlPlaneClient, clock: FakeClock) -> None:

@@ -4,6 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -71,6 +72,11 @@ class AsyncTicker:
     def stop(self) -> None:
         """Put no more."""
         self._bell.ring()
+
+    async def begin(self) -> None:
+        """Save what this code declares and put what is due, before `run`: the worker may end as soon as its queues are empty."""
+        with suppress(NotAllowed, Closed):  # What comes after this says so.
+            await self._turn(is_fresh=True)
 
     async def run(self) -> None:
         """Wait for what is due, and put it. Each run is a hint to all who wait: a hint is noted, and what changed is read once for many."""
@@ -194,7 +200,8 @@ class AsyncTicker:
         for name, wanted in self._declared.items():
             there = known.get(name)
             if there is None or there.entry.definition != wanted.definition or now - (there.entry.seen_at or 0) >= SEEN_US:
-                await save(self._store, name, replace(wanted, seen_at=now), now, seen_every=SEEN_US)
+                with suppress(Refused):  # Another worker saved it at the same time: the next look compares again.
+                    await save(self._store, name, replace(wanted, seen_at=now), now, seen_every=SEEN_US)
                 has_saved = True
         return has_saved
 

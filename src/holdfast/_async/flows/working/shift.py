@@ -128,14 +128,17 @@ class AsyncShift:
         async def hear() -> None:
             await hear_cancellations(self._store, self._crews, bell)
 
-        listener = AsyncSide(hear, "holdfast-cancellations")
+        sides = [AsyncSide(hear, "holdfast-cancellations")]
         ticker = AsyncTicker(self._store, self.incarnation, self.orders.declared)
-        schedules = AsyncSide(ticker.run, "holdfast-schedules") if self.orders.schedules else None
         janitor = AsyncJanitor(self._store, self.orders.queues, self.incarnation)
-        cleaning = None if self._until_empty else AsyncSide(janitor.run, "holdfast-janitor")
+        if not self._until_empty:
+            sides.append(AsyncSide(janitor.run, "holdfast-janitor"))
         place = without_password(self._store.url) or "the default store"
         log_begin(self.orders, place)
         try:
+            if self.orders.schedules:
+                await ticker.begin()
+                sides.append(AsyncSide(ticker.run, "holdfast-schedules"))
             await self._serve()
         except BaseException as error:
             if isinstance(error, HoldfastError):
@@ -150,10 +153,8 @@ class AsyncShift:
             ticker.stop()
             janitor.stop()
             await self._leave()
-            await listener.join()
-            for side in (schedules, cleaning):
-                if side is not None:
-                    await side.join()
+            for side in sides:
+                await side.join()
             health = self.health
             _log.info("worker %s has stopped: %d done, %d failed", self.orders.name, health.done, health.failed)
 

@@ -129,14 +129,17 @@ class Shift:
         def hear() -> None:
             hear_cancellations(self._store, self._crews, bell)
 
-        listener = Side(hear, "holdfast-cancellations")
+        sides = [Side(hear, "holdfast-cancellations")]
         ticker = Ticker(self._store, self.incarnation, self.orders.declared)
-        schedules = Side(ticker.run, "holdfast-schedules") if self.orders.schedules else None
         janitor = Janitor(self._store, self.orders.queues, self.incarnation)
-        cleaning = None if self._until_empty else Side(janitor.run, "holdfast-janitor")
+        if not self._until_empty:
+            sides.append(Side(janitor.run, "holdfast-janitor"))
         place = without_password(self._store.url) or "the default store"
         log_begin(self.orders, place)
         try:
+            if self.orders.schedules:
+                ticker.begin()
+                sides.append(Side(ticker.run, "holdfast-schedules"))
             self._serve()
         except BaseException as error:
             if isinstance(error, HoldfastError):
@@ -151,10 +154,8 @@ class Shift:
             ticker.stop()
             janitor.stop()
             self._leave()
-            listener.join()
-            for side in (schedules, cleaning):
-                if side is not None:
-                    side.join()
+            for side in sides:
+                side.join()
             health = self.health
             _log.info("worker %s has stopped: %d done, %d failed", self.orders.name, health.done, health.failed)
 
