@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
+from holdfast.stores.memory import MemoryStore
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from holdfast.workers.steps.history import History
@@ -34,10 +35,11 @@ pytestmark = [pytest.mark.verify, pytest.mark.timeout(3_600)]
 PARTS = 4
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "lmdb", "postgres", "redis", "http"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "lmdb", "postgres", "redis", "http"])
 def test_of_two_thousand_zombies_none_records_a_step(kind: str, tmp_path: Path) -> None:
-    with closing(Served(SqliteStore(tmp_path / "behind"))) as served:
-        url = served.url if kind == "http" else url_of(kind, tmp_path)
+    """Processes share memory behind a server."""
+    with closing(Served(MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "behind"))) as served:
+        url = served.url if kind in ("memory", "http") else url_of(kind, tmp_path)
         found = {guard: accepted(url, guard, zombies) for guard, zombies in (("claim", 2_000), ("fence", 100), ("none", 100))}
     sys.stdout.write(f"{kind}: {found}\n")
     assert found == {"claim": 0, "fence": 100, "none": 100}
