@@ -87,10 +87,15 @@ Steps = Callable[[dict[str, Message]], tuple[Command[Any], Command[Any], Command
 """What one caller does first, what another does meanwhile, and what the first does then."""
 
 
-def of_one_queue(claims: dict[str, Message]) -> tuple[Command[Any], Command[Any], Command[Any]]:
+def of_one_queue(claims: dict[str, Message], queue: str = "one") -> tuple[Command[Any], Command[Any], Command[Any]]:
     """Settlements of the same groups, one by one, and of both at once in the other order."""
-    settles = [Settle([claims[name].receipt]) for name in ("one a", "one b")]
-    return settles[0], Settle([claims["one b 2"].receipt, claims["one a 2"].receipt]), settles[1]
+    settles = [Settle([claims[f"{queue} {group}"].receipt]) for group in "ab"]
+    return settles[0], Settle([claims[f"{queue} {group} 2"].receipt for group in "ba"]), settles[1]
+
+
+def of_groups_with_a_rate(claims: dict[str, Message]) -> tuple[Command[Any], Command[Any], Command[Any]]:
+    """The same where each group has a rate."""
+    return of_one_queue(claims, "rated")
 
 
 def of_two_queues(claims: dict[str, Message]) -> tuple[Command[Any], Command[Any], Command[Any]]:
@@ -139,6 +144,7 @@ def of_a_bounded_grave(claims: dict[str, Message]) -> tuple[Command[Any], Comman
 OF_KEYS = r"    union all\n    select p\.c ->> 'queue', p\.c ->> 'key', true from [^\n]*\n"
 AS_IT_BURIES = r"  union\n  select g\.name, lane_of\(g, w\.extra\) from [^\n]*\n|  perform lock_graves\(array\([^;]*;\n"
 BY_RECEIPTS = r"(group by u\.name order by u\.name)(\) as d\n)"
+REFRESHED_BY_RECEIPTS = r"(    group by u\.name\n    order by u\.name)(\n  loop\n    woken := woken \+ refresh_lane)"
 AS_THEY_COME = r"  if types && '\{Put,Settle,Move\}' or names_keys\(parts\) then\n    made := lock_lanes\(parts\);\n  end if;\n"
 
 
@@ -168,12 +174,14 @@ def is_crossed(url: str, steps: Steps) -> bool:
 
 def claims_of(store: PostgresStore) -> dict[str, Message]:
     """Two claims of each group of each queue, and one of a group that has another message."""
-    for queue in QUEUES:
+    queues = (*QUEUES, "rated")
+    store.execute(Configure("queue", "rated", group_rate=Rate(10, per_s=1.0, burst=10)))
+    for queue in queues:
         store.execute(Configure("queue", queue, groups="fair", group_limit=2))
         for group in ("a", "a", "b", "b"):
             store.execute(Put(queue, [Item(new_id(), raw(1), group=group)]))
     claims = {}
-    for queue in QUEUES:
+    for queue in queues:
         for message in store.execute(Claim(queue, "me", 60.0, 4)).messages:
             name = f"{queue} {message.group}"
             claims[f"{name} 2" if name in claims else name] = message
@@ -193,15 +201,16 @@ def claims_of(store: PostgresStore) -> dict[str, Message]:
 SWEEPS = [of_a_sweep, of_a_sweep_without_groups, of_a_bounded_grave]
 
 
-@pytest.mark.parametrize("steps", [of_one_queue, of_two_queues, of_a_move, of_a_move_that_finds, of_a_key, *SWEEPS])
+@pytest.mark.parametrize("steps", [of_one_queue, of_groups_with_a_rate, of_two_queues, of_a_move, of_a_move_that_finds, of_a_key, *SWEEPS])
 def test_who_waits_for_a_group_has_none_that_others_need_first(steps: Steps) -> None:
     assert not is_crossed(own_postgres_url(), steps)
 
 
-def test_control_groups_locked_in_the_order_of_receipts_would_deadlock() -> None:
+@pytest.mark.parametrize(("steps", "ordered"), [(of_one_queue, BY_RECEIPTS), (of_groups_with_a_rate, REFRESHED_BY_RECEIPTS)])
+def test_control_groups_locked_in_the_order_of_receipts_would_deadlock(steps: Steps, ordered: str) -> None:
     url = own_postgres_url()
-    with broken(url, BY_RECEIPTS, r"\1 desc\2"):
-        assert is_crossed(url, of_one_queue)
+    with broken(url, ordered, r"\1 desc\2"):
+        assert is_crossed(url, steps)
 
 
 @pytest.mark.parametrize("steps", [of_two_queues, of_a_move, of_a_move_that_finds])
