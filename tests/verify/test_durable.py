@@ -1,33 +1,26 @@
 """Durable jobs at scale: zombies, deaths at every boundary, kills and random handlers, each with what goes wrong without the rule."""
 
-import random
 import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import pytest
 
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
-from holdfast.workers.steps.history import History
-from holdfast.workers.steps.rows import Key
 from tests.server.serving import Served
 from tests.stores_by_name import factory_of, url_of
 from tests.workers.interleavings import Forgetful, Meddled, Meddler, interleavings, meddled
-from tests.workers.mortal_store import Fate
-from tests.workers.random_handlers import program
 from tests.workers.test_durable_kills import SAMPLES, dies_everywhere
 from tests.workers.test_durable_sigkill import survives
 from tests.workers.test_durable_zombies import accepted
 from tests.workers.test_random_handlers import (
-    Run,
     changed_code_never_repeats_a_recorded_step,
     crashed_runs_end_as_undisturbed_ones,
     seeds,
+    stopped_by_position,
 )
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(3_600)]
@@ -100,23 +93,7 @@ def test_a_thousand_changed_handlers_repeat_nothing(part: int) -> None:
     assert stopped > 0
 
 
-def test_control_steps_that_are_told_apart_by_position_stop_handlers_that_did_not_change(monkeypatch: Any) -> None:
-    positions: WeakKeyDictionary[History, int] = WeakKeyDictionary()
-
-    def by_position(self: History, branch: str, name: str, hashed: str) -> Key:
-        del branch, hashed
-        positions[self] = positions.get(self, -1) + 1
-        return ("", name, "", positions[self])
-
-    monkeypatch.setattr(History, "identify", by_position)
-    wrong = 0
-    for seed in seeds(0, 200):
-        chosen = random.Random(seed)
-        made = program(chosen, chosen.randint(2, 5))
-        run = Run(made)
-        for _ in range(chosen.randint(1, 4)):
-            run.live(made, Fate(chosen.randint(1, 12), after=chosen.random() < 0.5))
-        wrong += run.finish(made) != "done"
-        run.store.close()
+def test_control_steps_that_are_told_apart_by_position_stop_handlers_that_did_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = stopped_by_position(monkeypatch, seeds(0, 200))
     sys.stdout.write(f"{wrong} of 200 stopped\n")
     assert wrong > 0

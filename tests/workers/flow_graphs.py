@@ -63,7 +63,7 @@ class GraphRun:
             if number in self.poison:
                 fate.die()
             job.put("callbacks", number)
-            self._ended.setdefault(number, next(self._times))
+            self._ended[number] = next(self._times)  # Of the runs of a node the last one counts: the others were not recorded.
             return number
 
         return app

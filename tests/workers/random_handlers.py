@@ -48,6 +48,10 @@ class Effects:
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
 
+    def of(self, step: str) -> int:
+        """How often a step was done."""
+        return sum(count for effect, count in self.count.items() if effect.startswith(f"{step} "))
+
 
 def tasks_of(client: Any, effects: Effects, made: Program) -> Tasks:
     """A task that runs the program."""
