@@ -169,7 +169,7 @@ def test_a_page_of_another_origin_changes_nothing_and_learns_nothing(page: Page,
     assert attacked.is_untouched()
 
 
-def test_without_the_checks_the_same_page_puts_takes_drops_writes_and_watches(page: Page, foreign: int, tmp_path: Path) -> None:
+def test_control_without_the_checks_the_same_page_puts_takes_drops_writes_and_watches(page: Page, foreign: int, tmp_path: Path) -> None:
     attacked = Attacked(tmp_path, broken=UNPROTECTED)
     with attacked.process as process:
         page.open(f"http://evil.example:{foreign}/")
@@ -180,7 +180,7 @@ def test_without_the_checks_the_same_page_puts_takes_drops_writes_and_watches(pa
     assert requests["/v1/watch", 200] > 0
 
 
-def test_without_the_checks_and_started_for_copies_the_same_page_seals_the_store(page: Page, foreign: int, tmp_path: Path) -> None:
+def test_control_without_the_checks_and_started_for_copies_the_same_page_seals_the_store(page: Page, foreign: int, tmp_path: Path) -> None:
     attacked = Attacked(tmp_path, "--allow-copy", broken=UNPROTECTED)
     with attacked.process as process:
         page.open(f"http://evil.example:{foreign}/")

@@ -73,7 +73,7 @@ def test_a_backup_is_made_while_the_store_is_open_and_no_token_of_after_it_passe
         assert grant(store, "after", lease_id="new").token > lost
 
 
-def test_without_the_raise_a_stale_holder_would_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_without_the_raise_a_stale_holder_would_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/jobs"
     work(url, "before")
     done("backup", f"{tmp_path}/backup", f"--url={url}")

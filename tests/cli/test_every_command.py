@@ -127,7 +127,7 @@ def test_every_command_has_json() -> None:
     assert {path for path, command in ALL.items() if not has_json(command)} == set()
 
 
-def test_a_command_without_json_would_be_found() -> None:
+def test_control_a_command_without_json_would_be_found() -> None:
     bare = typer.Typer()
     bare.command("bare")(lambda: None)
     bare.command("other")(lambda: None)

@@ -47,7 +47,7 @@ class TestSignatures:
         assert sorted(name for name in {*others, "colour"} if taken(handles, call, name)) == []
         assert handles.client.store.execute(Browse("jobs")).messages == []
 
-    def test_a_call_that_takes_more_than_it_shows_would_be_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_control_a_call_that_takes_more_than_it_shows_would_be_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         original = Queue.length
         monkeypatch.setattr(Queue, "length", lambda self, colour=None, **where: original(self, **where))
         monkeypatch.setitem(CALLS, "Queue.length", (original, lambda h, o: h.queue.length(**o)))

@@ -85,7 +85,7 @@ def test_nothing_that_comes_between_two_commands_is_lost_or_doubled(events: int)
     assert found.count("right") > 5
 
 
-def test_without_the_comparison_a_signal_and_a_request_to_cancel_are_lost() -> None:
+def test_control_without_the_comparison_a_signal_and_a_request_to_cancel_are_lost() -> None:
     lost = {meddled(Forgetful, one) for one in interleavings(1, 6)} | {meddled(Forgetful, one) for one in interleavings(2, 4)}
     assert {"it sleeps although ['cancel'] happened", "it sleeps although ['send', 'send'] happened"} <= lost
 

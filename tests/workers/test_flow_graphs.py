@@ -28,7 +28,7 @@ def test_each_node_runs_after_those_before_it_and_is_followed_once(run: GraphRun
     run_through(run, random.Random(18), deaths=6)
 
 
-def test_without_the_backstop_a_flow_waits_for_ever_for_a_node_that_the_store_buried(run: GraphRun, monkeypatch: Any) -> None:
+def test_control_without_the_backstop_a_flow_waits_for_ever_for_a_node_that_the_store_buried(run: GraphRun, monkeypatch: Any) -> None:
     monkeypatch.setattr(flows, "FIRST_LOOK_S", 1e9)
     monkeypatch.setattr(flows, "LAST_LOOK_S", 1e9)
     run.concurrency = 1  # A flow that runs beside poison dies with it, and looks at its nodes when it is run again.

@@ -43,7 +43,7 @@ def test_a_child_with_too_much_memory_is_replaced(client: ControlPlaneClient) ->
     assert len({pid for pid, _ in seen}) >= 3
 
 
-def test_without_a_limit_memory_grows(client: ControlPlaneClient) -> None:
+def test_control_without_a_limit_memory_grows(client: ControlPlaneClient) -> None:
     seen = run(client, leaking.leak, [10] * 20)
     assert max(mb for _, mb in seen) - min(mb for _, mb in seen) >= 150
     assert len({pid for pid, _ in seen}) == 1

@@ -61,7 +61,7 @@ async def test_in_order_no_job_of_a_later_queue_starts_while_an_earlier_one_has_
     assert started.order == ["high"] * 30 + ["low"] * 20
 
 
-async def test_without_seats_a_later_queue_does_not_wait(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_control_without_seats_a_later_queue_does_not_wait(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
     without_seats(monkeypatch)
     started, runner = Started(client, "low"), AsyncRunner()
 

@@ -79,7 +79,7 @@ async def test_failures_of_several_workers_count_together(client: ControlPlaneCl
     assert service.calls == [1, 2]
 
 
-async def test_without_shared_each_worker_counts_its_own_failures(client: ControlPlaneClient, service: Service) -> None:
+async def test_control_without_shared_each_worker_counts_its_own_failures(client: ControlPlaneClient, service: Service) -> None:
     """The control of the test above: what it shows is the store's doing."""
     own = Breaker(2, cooldown_s=60.0)
     one, other = make(client, service, "one", own), make(client, service, "other", own)

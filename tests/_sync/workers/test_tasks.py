@@ -124,7 +124,7 @@ def test_a_job_of_an_unknown_task_is_given_back_unburnt(client: ControlPlaneClie
     assert known.tasks[0].job(message.id).result(timeout_s=0) == "ann"
 
 
-def test_a_give_back_that_counts_as_a_failure_would_lose_the_job(
+def test_control_a_give_back_that_counts_as_a_failure_would_lose_the_job(
     client: ControlPlaneClient, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judgement, "unknown", lambda error, *_: Outcome("failed", error=str(error), delay_s=0.5))

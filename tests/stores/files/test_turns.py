@@ -107,7 +107,7 @@ def test_one_process_at_a_time_has_the_turn(database: Path) -> None:
     assert sum(answers(database, COUNTING, "count_to(200, pause_s=0.005)[0]")) == 200
 
 
-def test_without_turns_the_same_count_goes_wrong(database: Path) -> None:
+def test_control_without_turns_the_same_count_goes_wrong(database: Path) -> None:
     assert sum(answers(database, WITHOUT_TURNS, "count_to(200, pause_s=0.005)[0]")) != 200
 
 
@@ -333,7 +333,7 @@ def test_a_second_opening_in_the_process_shares_the_first_and_drops_no_lock(data
         assert waiter.ask("turns.take(0.05)").startswith("StoreUnavailable")
 
 
-def test_opening_and_closing_the_side_file_itself_would_drop_the_lock(database: Path) -> None:
+def test_control_opening_and_closing_the_side_file_itself_would_drop_the_lock(database: Path) -> None:
     with ExitStack() as stack:
         holder, waiter = others(database, stack, 2)
         holder.ask("turns.take(60)")

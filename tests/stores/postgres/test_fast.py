@@ -57,7 +57,7 @@ def test_a_release_that_was_not_heard_of_is_told_again(store: PostgresStore) -> 
     assert [event.event for event in events(store, f"lease::{LOCK}")] == ["acquired", "released"]
 
 
-def test_without_its_answer_kept_a_release_would_be_called_lost() -> None:
+def test_control_without_its_answer_kept_a_release_would_be_called_lost() -> None:
     url = own_postgres_url()
     with broken(url, r"return remember\(command_id, now, '\{\"held\":\[true\]\}'\)", """return '{"held":[true]}'"""):
         store = PostgresStore(url)
@@ -138,6 +138,8 @@ def test_single_commands_read_by_indexes_however_small_the_tables_were(connectio
     assert scanned_whole(connection) == []
 
 
-def test_without_their_settings_they_would_read_small_tables_whole(connection: psycopg.Connection[Any], postgres_server: str) -> None:
+def test_control_without_their_settings_they_would_read_small_tables_whole(
+    connection: psycopg.Connection[Any], postgres_server: str
+) -> None:
     with broken(f"{postgres_server}?schema=holdfast", "set enable_seqscan = off", ""):
         assert scanned_whole(connection) != []

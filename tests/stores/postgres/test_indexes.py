@@ -57,7 +57,7 @@ def test_a_claim_reads_by_indexes_after_many_settled_messages_and_beside_a_trans
     assert (whole, by_index > 0) == (0, True)
 
 
-def test_without_its_index_the_same_claim_reads_the_table(store: Store, postgres_server: str) -> None:
+def test_control_without_its_index_the_same_claim_reads_the_table(store: Store, postgres_server: str) -> None:
     fill(store, 5_000)
     with psycopg.connect(postgres_server) as connection:
         connection.execute("drop index holdfast.messages_ready")

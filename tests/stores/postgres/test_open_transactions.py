@@ -65,7 +65,7 @@ def test_a_lease_that_a_write_relies_on_is_nobody_elses_before_the_commit(connec
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_without_its_lock_it_would_be(connection: Connection, together: bool) -> None:  # noqa: FBT001
+def test_control_without_its_lock_it_would_be(connection: Connection, together: bool) -> None:  # noqa: FBT001
     url = empty_postgres_url(PINNED)
     with broken(url, r" for key share;", ";"):
         assert is_taken_while_a_write_relies_on_it(connection, url, together=together)

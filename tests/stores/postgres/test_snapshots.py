@@ -93,7 +93,7 @@ def test_a_reader_of_a_log_without_events_misses_nothing(store: PostgresStore, c
     assert first_events_seen(store, connection) == ["early", "old", "late"]
 
 
-def test_who_takes_no_turn_at_such_a_log_would_miss_an_event(store: PostgresStore, connection: Connection, url: str) -> None:
+def test_control_who_takes_no_turn_at_such_a_log_would_miss_an_event(store: PostgresStore, connection: Connection, url: str) -> None:
     with broken(url, r"t\.floor is null and", "false and"):
         assert first_events_seen(store, connection) == ["early", "old"]
 

@@ -109,7 +109,7 @@ def test_renewals_count_as_time_that_has_passed(tmp_path: Path) -> None:
         assert store.execute(Acquire(None, "leader", "you", "lease 2", 60.0)).lease.holder == "you"
 
 
-def test_without_a_note_of_renewals_a_lease_would_outlive_them_by_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_without_a_note_of_renewals_a_lease_would_outlive_them_by_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.stores.sqlite.transaction.SqliteTransaction.note_time", lambda _: None)
     with pytest.raises(AssertionError):
         test_renewals_count_as_time_that_has_passed(tmp_path)
