@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from holdfast.testing.claim_log import Claiming, ClaimLog
@@ -31,19 +32,24 @@ class Crowd:
         command = [sys.executable, str(SCRIPT), self._url, "jobs", str(next(self._seeds)), str(self._work_ms)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
-    def work(self, log: ClaimLog, kills: int = 0, pauses: int = 0) -> None:
-        """Let them work until nothing is left, and read the log meanwhile: it is pruned behind them."""
+    def work(self, log: ClaimLog, messages: int, kills: int = 0, pauses: int = 0) -> None:
+        """Let them work until nothing is left of so many messages, and read the log meanwhile: it is pruned behind them.
+
+        Kills and pauses are spread over the work: each comes when its part of the messages was claimed.
+        """
+        killed = paused = claimed = seen = 0
         while any(process.poll() is None for process in self.running):
             time.sleep(BETWEEN_S)
             self._wake_some()
-            if not any(isinstance(fact, Claiming) for fact in log.read()):
-                continue
-            if kills:
-                kills -= self._kill_one()
-            if pauses:
-                pauses -= self._stop_one()
+            facts = log.read()
+            claimed += sum(isinstance(fact, Claiming) for fact in islice(facts, seen, None))
+            seen = len(facts)
+            while killed * messages < kills * claimed and killed < kills:
+                killed += self._kill_one()
+            while paused * messages < pauses * claimed and paused < pauses:
+                paused += self._stop_one()
         log.read()
-        assert kills == pauses == 0, "the work was done before all were killed and stopped"
+        assert (killed, paused) == (kills, pauses), "the work was done before all were killed and stopped"
         assert {process.returncode for process in self.running} == {0}
         self.late = sum(int(process.stdout.read()) for process in self.running if process.stdout is not None)
 

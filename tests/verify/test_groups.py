@@ -24,6 +24,7 @@ GROUPS = 1_000
 BATCH = 10_000
 
 MESSAGES = {"sqlite": 1_000_000, "lmdb": 200_000, "postgres": 200_000, "redis": 200_000}
+LIMITED, RATED = 5_000, 750
 STORES = list(MESSAGES)
 
 
@@ -49,7 +50,7 @@ def test_strict_groups_keep_their_order_through_kills_and_late_settlements(kind:
         fill(client.store, MESSAGES[kind], GROUPS)
         log = ClaimLog(client.store, "jobs")
         with crowd(url, 8) as workers:
-            workers.work(log, KILLS, PAUSES)
+            workers.work(log, MESSAGES[kind], KILLS, PAUSES)
         done = sum(isinstance(fact, Ended) and fact.how == "done" for fact in log.facts)
         ended = sum(isinstance(fact, Ended) and fact.how == "expired" for fact in log.facts)
         tell(f"{kind}: {done:,} done in order, {ended:,} leases ended, {workers.late:,} settled too late")
@@ -65,10 +66,10 @@ def test_limits_are_never_exceeded_and_a_dead_worker_frees_its_slots(kind: str, 
     with ControlPlaneClient(url) as client:
         jobs: Queue[int] = Queue("jobs", client=client)
         jobs.configure(groups="fair", group_limit=2, limit=12)
-        fill(client.store, 5_000, 50)
+        fill(client.store, LIMITED, 50)
         log = ClaimLog(client.store, "jobs")
         with crowd(url, PROCESSES, work_ms=2) as workers:
-            workers.work(log, KILLS, PAUSES)
+            workers.work(log, LIMITED, KILLS, PAUSES)
         late = claims_past_ends(log.facts, LEASE_S)
         tell(f"{kind}: of {len(late)} ended leases {sum(map(bool, late))} were passed by claims, by {max(late)} at most")
         assert over_limit(log.facts, 12, group_limit=2) == []
@@ -83,10 +84,10 @@ def test_a_rate_is_kept_to_the_microsecond_and_used(kind: str, tmp_path: Path) -
     with ControlPlaneClient(url) as client:
         jobs: Queue[int] = Queue("jobs", client=client)
         jobs.configure(rate=rate)
-        jobs.put_many(range(750))
+        jobs.put_many(range(RATED))
         log = ClaimLog(client.store, "jobs")
         with crowd(url, PROCESSES) as workers:
-            workers.work(log)
+            workers.work(log, RATED)
         tell(f"{kind}: {used_of_rate(log.facts, rate):.3f} of the rate used, by {sum(isinstance(f, Claiming) for f in log.facts)} claims")
         assert over_rate(log.facts, rate) == []
         assert used_of_rate(log.facts, rate) >= 0.98
