@@ -1,7 +1,8 @@
 """Plain queues and locks pay nothing for groups and capacities: their commands ask what they asked before there were any."""
 
 import re
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,16 @@ from msgspec import Raw
 from holdfast.commands import Acquire, Claim, Configure, Item, LeaseName, Move, Put, Release, Settle
 from holdfast.connect import connect
 from holdfast.stores import Store
+from holdfast.stores.lmdb.transaction import LmdbTransaction
+from holdfast.stores.memory.transaction import MemoryTransaction
 from holdfast.stores.postgres.store import PostgresStore
 from holdfast.stores.sqlite.statements import SQL
 from holdfast.stores.sqlite.store import SqliteStore
+from holdfast.testing.clock import FakeClock
 from tests.postgres import own_postgres_url
 from tests.servers import own_redis_url
 from tests.stores.postgres.test_lane_locks import somebody_waits
+from tests.stores_by_name import factory_of
 from tests.testing import broken_lua
 from tests.testing.broken_sql import broken
 
@@ -96,8 +101,8 @@ def test_plain_commands_ask_sqlite_what_they_asked_before(tmp_path: Path) -> Non
     store.close()
 
 
-def test_control_a_plain_claim_that_asks_more_is_noticed_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = SqliteStore(tmp_path / "store.db", durability="process")
+def looking_at_groups(store: SqliteStore) -> Callable[[Any], Any]:
+    """What executes commands of a store, and looks at a group before each claim."""
     execute: Any = store.execute
 
     def look_and_execute(command: Any) -> Any:
@@ -105,7 +110,12 @@ def test_control_a_plain_claim_that_asks_more_is_noticed_on_sqlite(tmp_path: Pat
             store._writer.connection.execute(SQL["lane"], ("jobs", ""))
         return execute(command)
 
-    monkeypatch.setattr(store, "execute", look_and_execute)
+    return look_and_execute
+
+
+def test_control_a_plain_claim_that_asks_more_is_noticed_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "store.db", durability="process")
+    monkeypatch.setattr(store, "execute", looking_at_groups(store))
     assert recorded(store, statements_of(store)) != ASKED_OF_SQLITE
     store.close()
 
@@ -208,3 +218,42 @@ def test_sqlite_serves_plain_queues_without_the_table_of_groups(tmp_path: Path) 
     store.execute(Configure("queue", "jobs"))
     without_lanes_on_sqlite(store)
     store.close()
+
+
+def test_control_a_plain_claim_that_looks_at_groups_fails_without_their_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "store.db", durability="process")
+    store.execute(Configure("queue", "jobs"))
+    monkeypatch.setattr(store, "execute", looking_at_groups(store))
+    with pytest.raises(sqlite3.OperationalError, match="no such table: holdfast_lanes"):
+        without_lanes_on_sqlite(store)
+    store.close()
+
+
+@pytest.fixture(params=["memory", "lmdb"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made = factory_of(request.param, tmp_path).make(FakeClock())
+    yield made
+    made.close()
+
+
+def refuse_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on a transaction refuses to look at a group or to write one."""
+
+    def refused(*_: Any) -> Any:
+        raise AssertionError("it looks at groups")
+
+    for name in ("lanes", "find_lanes", "open_lanes", "lane_heads", "save_lanes"):
+        for owner in (MemoryTransaction, LmdbTransaction):
+            monkeypatch.setattr(owner, name, refused)
+
+
+def test_nothing_looks_at_groups_for_plain_queues_in_memory_and_lmdb(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+    refuse_groups(monkeypatch)
+    serve(store)
+
+
+def test_control_a_queue_with_groups_looks_at_them_in_memory_and_lmdb(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+    store.execute(Configure("queue", "jobs", groups="fair"))
+    refuse_groups(monkeypatch)
+    with pytest.raises(AssertionError, match="it looks at groups"):
+        serve(store)
