@@ -1,5 +1,6 @@
 """The meters of workers: for Prometheus by `worker --probe`, for OpenTelemetry by its own interface; the board and the alerts."""
 
+import gc
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.commands import Count
 from holdfast.server.metrics import Metrics
 from holdfast.stores.memory import MemoryStore
-from holdfast.telemetry.meters import LONG_BUCKETS_S, METERS, Meter, text_of_meters
+from holdfast.telemetry.meters import LONG_BUCKETS_S, METERS, Meter, Running, text_of_meters
 from tests.cli.running import holdfast
 from tests.server.processes import free_port
 
@@ -112,9 +113,12 @@ def test_a_program_that_uses_opentelemetry_gets_the_same_numbers(monkeypatch: py
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader])
     monkeypatch.setattr(otel, "get_meter", provider.get_meter)
-    for meter in (Meter("holdfast_a_total", "counter", ""), Meter("holdfast_b", "gauge", ""), Meter("holdfast_c_seconds", "histogram", "")):
-        meter.add(2)
-        meter.add(1)
+    total, spread, gauge = Meter("holdfast_a_total", "counter", ""), Meter("holdfast_c_seconds", "histogram", ""), Running("holdfast_b", "")
+    total.add(2)
+    total.add(1)
+    spread.record([2, 1])
+    busy = Busy(3)
+    gauge.watch("jobs", busy)
     data = reader.get_metrics_data()
     assert data is not None
     found = {one.name: one for one in data.resource_metrics[0].scope_metrics[0].metrics}
@@ -122,6 +126,28 @@ def test_a_program_that_uses_opentelemetry_gets_the_same_numbers(monkeypatch: py
     assert (points["holdfast.a"].value, points["holdfast.b"].value) == (3, 3)
     assert (points["holdfast.c"].sum, points["holdfast.c"].explicit_bounds) == (3, LONG_BUCKETS_S)
     provider.shutdown()
+
+
+class Busy:
+    """Runs so many functions."""
+
+    def __init__(self, functions: int) -> None:
+        self.functions = functions
+
+    def running_functions(self) -> int:
+        return self.functions
+
+
+def test_running_functions_are_counted_by_queue_for_as_long_as_somebody_runs_them() -> None:
+    gauge, first, second = Running("holdfast_b", ""), Busy(2), Busy(1)
+    for queue, busy in (("a", first), ("a", second), ("b", second)):
+        gauge.watch(queue, busy)
+    assert [*gauge.lines()][1:] == ['holdfast_b{queue="a"} 3.0', 'holdfast_b{queue="b"} 1.0']
+    first.functions = 0
+    del second
+    gc.collect()
+    busy = first
+    assert [*gauge.lines()][1:] == ['holdfast_b{queue="a"} 0.0', 'holdfast_b{queue="b"} 0.0']
 
 
 def test_made_up_labels_do_not_fill_the_memory() -> None:

@@ -90,24 +90,27 @@ class Keepalive:
         """How many it looks after."""
         return len(self._holds)
 
-    def add(self, hold: Hold) -> None:
-        """Look after a hold until it is dropped: renew it, if it is to be, and tell when it is lost."""
+    def add(self, *holds: Hold) -> None:
+        """Look after holds until they are dropped: renew each, if it is to be, and tell when it is lost."""
         with self._lock:
             if self._is_closed:
                 raise Closed("The client was closed; make a new one.")
-            hold.keeper = self.look_again
-            self._holds[id(hold)] = hold
+            keeper = self.look_again
+            for hold in holds:
+                hold.keeper = keeper
+                self._holds[id(hold)] = hold
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="holdfast-keepalive", daemon=True)
                 self._thread.start()
-            elif next_look_at(hold) < self._sleeps_until:
+            elif any(next_look_at(hold) < self._sleeps_until for hold in holds):
                 self._changed.notify()
 
-    def drop(self, hold: Hold) -> None:
-        """Look after it no longer. Never waits for a renewal; one that is under way notifies no one."""
-        hold.keeper = None
+    def drop(self, *holds: Hold) -> None:
+        """Look after them no longer. Never waits for a renewal; one that is under way notifies no one."""
         with self._lock:
-            self._holds.pop(id(hold), None)
+            for hold in holds:
+                hold.keeper = None
+                self._holds.pop(id(hold), None)
 
     def close(self, *, wait: bool = True) -> None:
         """End the thread, without `wait` as soon as it is done with a renewal under way; what is still held is lost."""

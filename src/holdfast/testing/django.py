@@ -1,8 +1,9 @@
 """For tests of Django sites: run the jobs that a test enqueued, here and now."""
 
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from asgiref.sync import async_to_sync, sync_to_async
+from msgspec import Raw
 
 from holdfast._sync.flows.working.stepping import step
 from holdfast.backoff import Backoff
@@ -17,10 +18,11 @@ from holdfast.testing.jobs import Drained
 from holdfast.workers.handlers.arguments import TaskHandler
 from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.handlers.handler import Performance, Rules
+from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.outcomes import How
 from holdfast.workers.orders import Options
-from holdfast.workers.running.running_jobs import DONE, FAILED, Crew
-from holdfast.workers.running.runs import Run
+from holdfast.workers.running.running_jobs import Crew
+from holdfast.workers.running.runs import DONE, FAILED, Run
 from holdfast.workers.running.settlements import decided, settling_commands
 from holdfast.workers.steps.access import StepSetting
 
@@ -106,5 +108,19 @@ def _run_of(backend: HoldfastBackend, message: Message, started: float) -> Run:
     run = Run(
         message, Hold(message.receipt, LEASE_S, started), job, options, performance=Performance(handler, Rules()), crew=cast("Crew", None)
     )
-    job.settles_by(lambda returned: settling_commands([(run, run.performance.succeeded(returned, job))], {}))
+    job.durable.owner = RunInTest(run)
     return run
+
+
+class RunInTest:
+    """What a job asks of the test that runs it."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def report(self, job: JobContext, progress: Raw) -> None:
+        """Nobody looks."""
+
+    def settling(self, job: JobContext, result: Any) -> list[Any]:
+        """What ends the job in the transaction of the test."""
+        return settling_commands([(self._run, self._run.performance.succeeded(result, job))], {})

@@ -101,7 +101,7 @@ class Attempt:
 
     def returned(self, value: Any) -> None:
         """Keep what the function returned, unless it has ended its job itself."""
-        if not self.job.is_settled:
+        if not self.job.durable.is_settled:
             self.job.also(self._succeeded(value))
 
     def ended(self, error: BaseException | None = None) -> None:
@@ -109,7 +109,7 @@ class Attempt:
 
         A job that sleeps, is given back, or was lost to another worker has not ended.
         """
-        outcome = SETTLED if error is None and self.job.is_settled else self.job.durable.judged(self._judged(error))
+        outcome = SETTLED if error is None and self.job.durable.is_settled else self.job.durable.judged(self._judged(error))
         match outcome.how:
             case "done" | "settled":
                 self._finished(TaskResultStatus.SUCCESSFUL)

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from holdfast.codec import Codec, Limits
 from holdfast.commands.together import AnyCommand
+from holdfast.errors import HoldfastError
 from holdfast.holding.hold import stack_of
 from holdfast.records import Message
 from holdfast.workers.execution.questions import Answer, Ask, AsyncPipeAccess, PipeAccess, Questions
@@ -188,8 +189,16 @@ class Child:
         )
         job = performance.handler.job(message, setting, time.monotonic())
         job.stop_reason = assignment.stop
-        job.reports_to(lambda progress: self._say(Report(job.token, progress)))
+        job.durable.owner = self
         return job
+
+    def report(self, job: JobContext, progress: Raw) -> None:
+        """Pass on how far a job is."""
+        self._say(Report(job.token, progress))
+
+    def settling(self, job: JobContext, result: Any) -> list[Any]:  # noqa: ARG002 - see `Owner`
+        """Nothing settles a job here."""
+        raise HoldfastError("job.done() is for functions that a worker runs in threads or as tasks, not in processes")
 
     def _tell(self, job: JobContext, told: Tell) -> None:
         if told.stop is None:

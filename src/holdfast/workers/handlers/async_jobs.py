@@ -51,10 +51,13 @@ class AsyncJobContext(JobContext):
 
     async def ended_async(self, outcome: Outcome) -> Outcome:
         """See `JobContext.ended`."""
-        self._has_ended = True
-        outcome = self.durable.judged(outcome)
-        if self.durable.removes(outcome):
-            self.durable.end_with(outcome.how, await self._async_steps().deletion())
+        durable = self.durable
+        durable.has_ended = True
+        if durable.steps is None:
+            return outcome
+        outcome = durable.judged(outcome)
+        if durable.removes(outcome):
+            durable.end_with(outcome.how, await self._async_steps().deletion())
         return outcome
 
     async def done(self, result: Any = None, *, connection: AsyncConnection) -> None:  # type: ignore[override]
@@ -62,7 +65,7 @@ class AsyncJobContext(JobContext):
         if self.durable.is_durable:
             self.durable.end_with("done", await self._async_steps().deletion())
         await self.durable.setting.async_access.execute(self._ending_now(result), connection)
-        self.is_settled = True
+        self.durable.is_settled = True
 
     def _async_steps(self) -> AsyncSteps:
         steps = self.durable.steps

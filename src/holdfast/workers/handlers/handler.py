@@ -119,7 +119,7 @@ class Performance:
                 result = self.handler(job) if self._is_plain else self._call(job)
             if isinstance(result, CoroutineType):
                 self._refuse(result)
-            if job.is_settled:
+            if job.durable.is_settled:
                 return SETTLED
             outcome = self.succeeded(result, job)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises ends its job, not its worker
@@ -160,7 +160,7 @@ class Performance:
             result = MISSING if not unknown or self._reconcile is None else await _awaited(self._reconcile(job))
             if result is MISSING:
                 result = await self.handler(job) if self._is_plain else await self._call_async(job)
-            if job.is_settled:
+            if job.durable.is_settled:
                 return SETTLED
             outcome = self.succeeded(result, job)
         except BaseException as error:  # noqa: BLE001 - as above

@@ -12,7 +12,7 @@ from holdfast.arguments.dict_changes import change_of
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import PutOptions, make_item
 from holdfast.codec import JSON, Codec, encode_key
-from holdfast.commands import Change, Item, Put, Together, Write
+from holdfast.commands import Together
 from holdfast.errors import ClaimLost, HoldfastError, JobCancelled, TimeLimitExceeded, WorkerStopping
 from holdfast.records import Message
 from holdfast.steps import Handle
@@ -40,18 +40,12 @@ class JobContext(StepMethods, MessageView[Any]):
     when it is run again, it goes on behind what is recorded.
     """
 
+    raised: BaseException | None = None
+
     def __init__(self, message: Message, codec: Codec, setting: StepSetting | None = None, started: float = 0.0) -> None:
         self._message = message
         self._codec = codec
-        self._report: Callable[[Raw], object] | None = None
         self.durable: StepRun = StepRun(message, setting, started)
-        self.raised: BaseException | None = None
-        self._items: dict[str, list[Item]] = {}
-        self._changes: dict[str, list[Change]] = {}
-        self._commands: dict[How, list[Any]] = {}
-        self._settling: list[Callable[[Any], list[Any]]] = []
-        self.is_settled: bool = False
-        self._has_ended = False
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -101,19 +95,15 @@ class JobContext(StepMethods, MessageView[Any]):
 
     def report_raw(self, progress: Raw) -> None:
         """Report what is encoded already."""
-        if self._report is not None:
-            self._report(progress)
-
-    def reports_to(self, report: Callable[[Raw], object]) -> None:
-        """Pass reports on to this."""
-        self._report = report
+        if self.durable.owner is not None:
+            self.durable.owner.report(self, progress)
 
     def put(self, queue: Handle | str, value: Any, **options: Unpack[PutOptions]) -> str:
         """Put a message when this job is done, in the same step; return its id. The options are those of `Queue.put`."""
         self._refuse_late("a put")
         name, codec = _named(queue)
         item = make_item(value, codec, options)
-        self._items.setdefault(name, []).append(item)
+        self.durable.at_end.items.setdefault(name, []).append(item)
         return item.id
 
     def write(self, shared: Handle | str, key: Hashable, value: Any, *, ttl_s: float | None = None) -> None:
@@ -121,12 +111,13 @@ class JobContext(StepMethods, MessageView[Any]):
         self._refuse_late("a write")
         name, codec = _named(shared)
         change = change_of(key, value=codec.encode(value), ttl_s=ttl_s)
-        others = [other for other in self._changes.get(name, []) if other.key != encode_key(key)]
-        self._changes[name] = [*others, change]
+        changes = self.durable.at_end.changes
+        others = [other for other in changes.get(name, []) if other.key != encode_key(key)]
+        changes[name] = [*others, change]
 
     def also(self, command: Any, how: How = "done") -> None:
         """Add any command to the step that settles this job, if it ends so: by default to the one that acknowledges it."""
-        self._commands.setdefault(how, []).append(command)
+        self.durable.at_end.commands.setdefault(how, []).append(command)
 
     def done(self, result: Any = None, *, connection: Connection) -> None:
         """End the job now, in the transaction of a connection of yours to the same database: it is done exactly if you commit.
@@ -138,24 +129,26 @@ class JobContext(StepMethods, MessageView[Any]):
         if self.durable.is_durable:
             self.durable.end_with("done", self._own_steps().deletion())
         self.durable.setting.access.execute(self._ending_now(result), connection)
-        self.is_settled = True
+        self.durable.is_settled = True
 
     def settles_by(self, settling: Callable[[Any], list[Any]]) -> None:
         """Take the commands that settle it with a result from this, too."""
-        self._settling.append(settling)
+        self.durable.at_end.settling.append(settling)
 
     def _ending_now(self, result: Any) -> Together:
-        if not self._settling:
-            raise HoldfastError("job.done() is for functions that a worker runs in threads or as tasks, not in processes")
-        settles = [command for settling in self._settling for command in settling(result)]
-        return Together([*settles, *self.ending_commands("done")])
+        owner = self.durable.owner
+        if owner is None:
+            raise HoldfastError("job.done() is for functions that a worker runs")
+        also = [command for settling in self.durable.at_end.settling for command in settling(result)]
+        return Together([*owner.settling(self, result), *also, *self.durable.ending("done")])
 
     def begin(self, *, takes_job: bool) -> None:
         """Raise if it should not even begin; read what is recorded of it, if it may be durable."""
         if self.durable.is_to_load(takes_job=takes_job):
             self._own_steps().load()
             self._loaded()
-        self.check()
+        if self.durable.stop_reason is not None:
+            self.check()
 
     def _loaded(self) -> None:
         if (args := self.durable.loaded()) is not None:
@@ -163,10 +156,13 @@ class JobContext(StepMethods, MessageView[Any]):
 
     def ended(self, outcome: Outcome) -> Outcome:
         """How the run really ended: perhaps the job only sleeps. What goes with that is ready then."""
-        self._has_ended = True
-        outcome = self.durable.judged(outcome)
-        if self.durable.removes(outcome):
-            self.durable.end_with(outcome.how, self._own_steps().deletion())
+        durable = self.durable
+        durable.has_ended = True
+        if durable.steps is None:
+            return outcome
+        outcome = durable.judged(outcome)
+        if durable.removes(outcome):
+            durable.end_with(outcome.how, self._own_steps().deletion())
         return outcome
 
     def _own_steps(self) -> Steps:
@@ -182,7 +178,7 @@ class JobContext(StepMethods, MessageView[Any]):
             raise stop_error(self)
 
     def _refuse_late(self, what: str) -> None:
-        if self._has_ended or self.is_settled:
+        if self.durable.has_ended or self.durable.is_settled:
             raise HoldfastError(
                 f"the run of job {self.id} of queue {self.queue!r} has ended, and {what} of a job goes with its end: "
                 "do it before the function returns, or on the queue or dict itself"
@@ -215,15 +211,7 @@ class JobContext(StepMethods, MessageView[Any]):
 
     def ending_commands(self, how: How) -> list[Any]:
         """What goes into the step that settles it, if it ended so."""
-        own = self.commands if how == "done" else []
-        return [*own, *self._commands.get(how, ()), *self.durable.ending(how)]
-
-    @property
-    def commands(self) -> list[Any]:
-        """What the handler put and wrote, which happens together with the acknowledgement."""
-        puts = [Put(name, items) for name, items in self._items.items()]
-        writes = [Write(name, changes) for name, changes in self._changes.items()]
-        return [*puts, *writes]
+        return self.durable.ending(how)
 
 
 @runtime_checkable

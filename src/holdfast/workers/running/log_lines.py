@@ -26,6 +26,8 @@ def log_begin(orders: Orders, place: str) -> None:
 
 def log_settled(run: Run, outcome: Outcome) -> None:
     """Say how a run ended, once the store knows."""
+    if outcome.how == "done" and outcome.missing is None and not log.isEnabledFor(logging.INFO):
+        return
     level, text, values = _line(run, outcome)
     if not log.isEnabledFor(level):
         return

@@ -1,6 +1,7 @@
 """What runs the jobs of a worker, of all its queues: threads, tasks and processes, and who watches their time limits."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Limits
@@ -21,6 +22,15 @@ from holdfast.workers.running.time_limits import Timekeeper
 from holdfast.workers.steps.access import StepSetting, StoreAccess, step_setting
 
 
+class Way(NamedTuple):
+    """How the jobs of one function are run."""
+
+    options: Options
+    performance: Performance
+    setting: StepSetting
+    """What their steps need to know."""
+
+
 class Pools:
     """Executions by kind, with the functions that they run; how a run ends is said to its crew."""
 
@@ -35,8 +45,10 @@ class Pools:
         self.flow: Options = flow_options(orders.queues[0], is_async=self.unknown.execution == "tasks")
         functions = [*orders.table.all(), self.unknown, self.flow]
         self._resources = Resources(orders.around, orders.overrides)
-        self._performances = {options.key: self._perform(options, limits) for options in functions}
-        self._settings = {options.key: step_setting(options, orders, client, limits) for options in functions}
+        self._ways = {
+            options.key: Way(options, self._perform(options, limits), step_setting(options, orders, client, limits))
+            for options in functions
+        }
         self.timekeeper: Timekeeper = Timekeeper(self.now, keepalive.clock, _is_late, _is_too_late)
         self.executions: dict[Kind, Execution] = {kind: self._make_execution(kind) for kind in {options.execution for options in functions}}
 
@@ -49,20 +61,12 @@ class Pools:
         codec, unknown_for_s = options.result_codec, self._orders.unknown_for_s
         return Rules(keeps, codec, limits, options.judge, options.reconcile, options.around, unknown_for_s)
 
-    def find(self, message: Message) -> Options:
+    def find(self, message: Message) -> Way:
         """How to run a message."""
         found = self._orders.table.find(message)
-        if found is not None:
-            return found
-        return self.flow if named_in(message.metadata).task == FLOW_TASK else self.unknown
-
-    def performance(self, options: Options) -> Performance:
-        """The function with these options."""
-        return self._performances[options.key]
-
-    def setting(self, options: Options) -> StepSetting:
-        """What the steps of the jobs of this function need to know."""
-        return self._settings[options.key]
+        if found is None:
+            found = self.flow if named_in(message.metadata).task == FLOW_TASK else self.unknown
+        return self._ways[found.key]
 
     def _make_execution(self, kind: Kind) -> Execution:
         if kind == "processes":
@@ -80,8 +84,8 @@ class Pools:
         settings = {}
         for options in self._orders.table.all():
             if options.execution == "processes":
-                handler, rules = options.handler, self._performances[options.key].rules
-                of_steps = self._settings[options.key]
+                handler, rules = options.handler, self._ways[options.key].performance.rules
+                of_steps = self._ways[options.key].setting
                 steps = StepTerms(of_steps.lease_s, of_steps.in_place_s, of_steps.version, of_steps.versions, of_steps.limits)
                 settings[options.key] = Setting(
                     type(handler), *name_of(handler.function), handler.given_codec, rules, steps, self._orders.around

@@ -3,25 +3,23 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from holdfast.commands import Claimed
 from holdfast.holding.hold import Hold, lease_of
 from holdfast.holding.keepalive import Keepalive
 from holdfast.records import Message, Receipt
 from holdfast.records.policies import Policy
-from holdfast.views.task_work import QueueWork
 from holdfast.workers.handlers.jobs import StopReason
 from holdfast.workers.handlers.outcomes import LOST, RELEASED, Outcome
-from holdfast.workers.orders import Orders
+from holdfast.workers.orders import Options, Orders
 from holdfast.workers.running.breaker import Circuit, SharedCircuit
-from holdfast.workers.running.log_lines import log_settled
-from holdfast.workers.running.meter_jobs import meter_settled, times_of
+from holdfast.workers.running.job_owner import JobOwner
 from holdfast.workers.running.placement import Placement
 from holdfast.workers.running.pools import Pools
 from holdfast.workers.running.prefetch import Ahead
-from holdfast.workers.running.runs import Desk, Finished, Run
-from holdfast.workers.running.settlements import decided, runs_alone, settling_commands
+from holdfast.workers.running.runs import DONE, FAILED, Desk, Finished, Run
+from holdfast.workers.running.settlements import decided, runs_alone
+from holdfast.workers.running.tally import Tally
 from holdfast.workers.running.wakeup import Bell
 
 CLAIM_MOST = 500
@@ -29,9 +27,6 @@ CLAIM_MOST = 500
 
 SETTLE_MOST = 500
 """How many runs one step settles at most."""
-
-FAILED = ("failed", "buried")
-DONE = ("done", "settled")
 
 NO_POLICY = Policy()
 
@@ -48,8 +43,6 @@ class Crew:
     bell: Bell
     desk: Desk
     circuit: Circuit | SharedCircuit
-    done: int
-    failed: int
     abandoned: int
     started: int
     unstarted: int
@@ -65,11 +58,13 @@ class Crew:
         self.circuit = SharedCircuit(breaker) if breaker is not None and breaker.shared else Circuit(breaker)
         self.policy = NO_POLICY
         """What the queue's settings said when they were last read."""
+        self._options: dict[str, Options] = {}
+        """How the jobs of each function are run under that policy, as far as there were any."""
         self._is_careful = False
         self.running: dict[Receipt, Run] = {}
-        self.work: QueueWork = QueueWork()
-        """What it did of each task."""
-        self.done = self.failed = self.abandoned = self.started = self.unstarted = 0
+        self.tally: Tally = Tally(queue, self.running)
+        self._owner = JobOwner(self.running, self.desk, keepalive)
+        self.abandoned = self.started = self.unstarted = 0
         self._ahead = Ahead(orders.ahead, orders.concurrency)
         self._keepalive = keepalive
         self._next_start_at = 0.0
@@ -104,11 +99,6 @@ class Crew:
             free = 1 if now >= self._next_start_at else 0
         return max(0, free)
 
-    @property
-    def begun(self) -> int:
-        """How many run at this moment; others wait for their turn, or to be settled."""
-        return sum(run.has_begun and run.ended_at is None for run in list(self.running.values()))
-
     def room_in_s(self) -> float | None:
         """How long time alone keeps it from taking on more, None if it does not."""
         now = self.now()
@@ -127,6 +117,10 @@ class Crew:
             self._is_careful = claimed.careful
         free = max(0, self.orders.concurrency - self.seats)
         runs = [self._prepare(message, started) for message in messages]
+        if runs:
+            self._keepalive.add(*[run.hold for run in runs])
+            self.started += len(runs)
+            self._next_start_at = self.now() + self.orders.min_interval_s
         if self._placement is not None:
             return self._placement.sort(runs, min(free, seats), self.running.values(), until_empty=self._until_empty)
         at_once, ahead = runs[:free], runs[free:]
@@ -166,35 +160,37 @@ class Crew:
             self.release(self._placement.withdraw())
 
     def _prepare(self, message: Message, started: float) -> Run:
-        orders = self.orders
+        orders, receipt = self.orders, message.receipt
         hold = Hold(
-            message.receipt,
+            receipt,
             lease_of(message) if orders.by_policy else orders.lease_s,
             started,
             self.now,
             renew_interval_s=orders.renew_interval_s,
             max_hold_s=orders.max_hold_s,
         )
-        options = self._pools.find(message)
-        if self.policy is not NO_POLICY:
-            options = options.under(self.policy)
-        job = options.handler.job(message, self._pools.setting(options), started)
-        run = Run(message, hold, job, options, performance=self._pools.performance(options), crew=self)
+        way = self._pools.find(message)
+        options = way.options if self.policy is NO_POLICY else self._under_policy(way.options)
+        job = options.handler.job(message, way.setting, started)
+        job.durable.owner = self._owner
+        run = Run(message, hold, job, options, performance=way.performance, crew=self)
         run.is_careful = self._is_careful
         run.keeps_trace = self.policy.keep_done_s is not None
-        job.reports_to(partial(self.desk.report, run))
-        job.settles_by(partial(self._settling, run))
-        hold.on_lost(partial(self._is_lost, run))
-        self.running[run.receipt] = run
-        self._keepalive.add(hold)
-        self._next_start_at = self.now() + orders.min_interval_s
-        self.started += 1
+        # By its receipt: what knows its run in turn would leave both to the garbage collector.
+        hold.on_lost(partial(self._is_lost, receipt))
+        self.running[receipt] = run
         return run
 
-    def _settling(self, run: Run, result: Any) -> list[Any]:
-        """The commands that end a run as done, in a step of its handler's; from now on no renewal may take it for lost."""
-        self._keepalive.drop(run.hold)
-        return settling_commands([(run, run.performance.succeeded(result, run.job))], {})
+    def _under_policy(self, options: Options) -> Options:
+        known = self._options.get(options.key)
+        if known is None:
+            known = self._options[options.key] = options.under(self.policy)
+        return known
+
+    def learn(self, policy: Policy) -> None:
+        """Go by these settings of the queue."""
+        self.policy = policy
+        self._options = {}
 
     def begin(self, runs: Sequence[Run]) -> None:
         """Let handlers run these."""
@@ -226,18 +222,20 @@ class Crew:
     def collect(self) -> list[Finished]:
         """Those that ended, each once; they are renewed no longer."""
         collected: list[Finished] = []
-        for run, outcome in self.desk.take(SETTLE_MOST):
+        if not (finished := self.desk.take(SETTLE_MOST)):
+            return collected
+        self._keepalive.drop(*[run.hold for run, _ in finished])
+        for run, outcome in finished:
             self.running.pop(run.receipt, None)
-            self._keepalive.drop(run.hold)
             if self._placement is not None:
                 self._placement.ended(run)
             self._judge(outcome)
             if run.began_at is not None and run.ended_at is not None:
                 self._ahead.ended(run.ended_at - run.began_at)
             if outcome.how == "settled":
-                self.count([(run, outcome)])
+                self.tally.count([(run, outcome)])
             elif outcome.how != "lost":
-                collected.append((run, decided(run, outcome)))
+                collected.append((run, decided(run, outcome) if outcome.how == "failed" else outcome))
         return collected
 
     def _judge(self, outcome: Outcome) -> None:
@@ -246,26 +244,15 @@ class Crew:
         elif outcome.how in FAILED:
             self.circuit.failed(self.now())
 
-    def count(self, finished: Iterable[Finished]) -> None:
-        """Count what was settled, and say so in the log."""
-        for run, outcome in finished:
-            self.done += outcome.how in DONE
-            self.failed += outcome.how in FAILED
-            log_settled(run, outcome)
-            meter_settled(run, outcome)
-            if run.options.task:
-                ended = "done" if outcome.how in DONE else "failed" if outcome.how in FAILED else "returned"
-                self.work.add(run.options.task, ended, *times_of(run))
-
     def keep_holding(self, finished: Iterable[Finished]) -> None:
         """Renew again what could not be settled yet."""
-        for run, _ in finished:
-            self._keepalive.add(run.hold)
+        if holds := [run.hold for run, _ in finished]:
+            self._keepalive.add(*holds)
 
     def stop_holding(self, finished: Iterable[Finished]) -> None:
         """Renew no longer what is about to be settled: no renewal may take it for lost."""
-        for run, _ in finished:
-            self._keepalive.drop(run.hold)
+        if holds := [run.hold for run, _ in finished if run.hold.keeper is not None]:
+            self._keepalive.drop(*holds)
 
     def stop(self, run: Run, reason: StopReason) -> None:
         """Tell a run to end; the first reason counts."""
@@ -310,7 +297,9 @@ class Crew:
         if self._forget_clock is not None:
             self._forget_clock()
 
-    def _is_lost(self, run: Run) -> None:
+    def _is_lost(self, receipt: Receipt) -> None:
+        if (run := self.running.get(receipt)) is None:
+            return
         max_hold_s = self.orders.max_hold_s
         self.stop(run, "lost")
         if max_hold_s is not None and self.now() >= run.hold.since + max_hold_s:

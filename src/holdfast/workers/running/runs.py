@@ -10,7 +10,6 @@ from msgspec import Raw
 
 from holdfast.holding.hold import Hold
 from holdfast.records import Message, Receipt
-from holdfast.telemetry.meters import IN_FLIGHT
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.running.wakeup import Bell
@@ -66,7 +65,7 @@ class Run:
         self.crew = crew
         self.options = options
         self.performance = performance
-        self.receipt: Receipt = message.receipt
+        self.receipt: Receipt = hold.name  # type: ignore[assignment] # it holds a claim
         self.hold = hold
         self.job = job
         self.began_at: float | None = None
@@ -115,6 +114,9 @@ def _is_first(left: list[None]) -> bool:
     return True
 
 
+DONE, FAILED = ("done", "settled"), ("failed", "buried")
+"""The outcomes by which a run has succeeded, and those by which it has failed."""
+
 REPORT_S = 0.2
 """How far apart the reports of a run are written at least."""
 
@@ -133,8 +135,6 @@ class Desk:
     def finish(self, run: Run, outcome: Outcome) -> None:
         """Say how a run ended, once."""
         run.ended_at = self._now()
-        if run.began_at is not None:
-            IN_FLIGHT.add(-1, run.message.queue)
         self._finished.append((run, outcome))
         self._bell.ring()
 

@@ -38,8 +38,7 @@ def settling_commands(finished: Sequence[Finished], progress: dict[Run, Raw]) ->
         if not run.has_ended:
             run.has_reported = True
             writes.put(progress_of(run.message.queue), encode_key(run.message.id), report, run.options.keep_result_s)
-    settled = {(run.message.queue, run.message.id) for run, _ in finished}
-    return [*_settles(finished), *writes.commands(), *_wake_ups(finished, settled)]
+    return [*_settles(finished), *writes.commands(), *_wake_ups(finished)]
 
 
 def _settles(finished: Sequence[Finished]) -> list[Settle]:
@@ -152,27 +151,33 @@ def _report(writes: "_Writes", parent: Parent, message_id: str, outcome: Outcome
     writes.count(signals_of(parent.queue), signal_key(parent.id, CHILDREN))
 
 
-def _wake_ups(finished: Sequence[Finished], settled: set[tuple[str, str]]) -> list[Move]:
+def _with_parents(finished: Sequence[Finished]) -> list[tuple[Run, Parent]]:
+    """Those that ended for good and have a parent that waits for them."""
+    return [
+        (run, parent)
+        for run, outcome in finished
+        if run.message.metadata is not None and (parent := parent_in(run.message.metadata)) is not None and is_final(run, outcome)
+    ]
+
+
+def _wake_ups(finished: Sequence[Finished]) -> list[Move]:
     """What ends the sleep of the parents of those that ended for good; one that is settled in the same step sees it for itself."""
-    parents: dict[str, dict[str, None]] = {}
-    for run, outcome in finished:
-        parent = parent_in(run.message.metadata) if is_final(run, outcome) else None
-        if parent is not None and not parent.total and (parent.queue, parent.id) not in settled:
-            parents.setdefault(parent.queue, {})[parent.id] = None
-    return [Move(queue, "due", list(ids)) for queue, ids in parents.items()]
+    parents = {(parent.queue, parent.id): None for _, parent in _with_parents(finished) if not parent.total}
+    if not parents:
+        return []
+    for run, _ in finished:
+        parents.pop((run.message.queue, run.message.id), None)
+    by_queue: dict[str, list[str]] = {}
+    for queue, parent_id in parents:
+        by_queue.setdefault(queue, []).append(parent_id)
+    return [Move(queue, "due", ids) for queue, ids in by_queue.items()]
 
 
 def late_parents(settled: Sequence[Finished]) -> list[Parent]:
     """The parents of maps of which the last child may have ended now, each once; one that is missed looks for itself."""
     found: dict[str, Parent] = {}
-    for run, outcome in settled:
-        parent = parent_in(run.message.metadata) if is_final(run, outcome) else None
-        if (
-            parent is not None
-            and parent.marks is not None
-            and parent.total
-            and (parent.number >= parent.total - LATE or run.message.attempts > 1)
-        ):
+    for run, parent in _with_parents(settled):
+        if parent.marks is not None and parent.total and (parent.number >= parent.total - LATE or run.message.attempts > 1):
             found[parent.marks] = parent
     return list(found.values())
 

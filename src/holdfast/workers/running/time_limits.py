@@ -7,7 +7,6 @@ from math import inf
 
 from holdfast.clock import MovableClock
 from holdfast.stores.waiting.waiters import LONGEST_NAP_S
-from holdfast.telemetry.meters import IN_FLIGHT
 from holdfast.workers.running.runs import Run
 
 Tell = Callable[[Run], object]
@@ -29,9 +28,10 @@ class Timekeeper:
     def began(self, run: Run) -> None:
         """Watch a run from now on."""
         run.began_at = self._now()
-        IN_FLIGHT.add(1, run.message.queue)
-        if not (limits := self._limits(run)):
+        options = run.options
+        if options.soft_limit_s is None and options.hard_limit_s is None:
             return
+        limits = self._limits(run)
         with self._changed:
             for limit in limits:
                 line = self._lines.setdefault(limit, OrderedDict())
@@ -44,8 +44,10 @@ class Timekeeper:
 
     def ended(self, run: Run) -> None:
         """Watch a run no longer."""
-        if not (limits := self._limits(run)):
+        options = run.options
+        if options.soft_limit_s is None and options.hard_limit_s is None:
             return
+        limits = self._limits(run)
         with self._changed:
             for limit in limits:
                 if (line := self._lines.get(limit)) is not None:
@@ -61,8 +63,6 @@ class Timekeeper:
 
     def _limits(self, run: Run) -> list[tuple[float, Tell]]:
         options, (soft, hard) = run.options, self._tells
-        if options.soft_limit_s is None and options.hard_limit_s is None:
-            return []
         return [(limit_s, tell) for limit_s, tell in ((options.soft_limit_s, soft), (options.hard_limit_s, hard)) if limit_s is not None]
 
     def _look_again(self) -> None:

@@ -21,6 +21,8 @@ class Bell:
 
     def ring(self) -> None:
         """Wake the waiter, or the next one."""
+        if self._has_rung:
+            return  # Nobody waits, and whoever clears that looks at all there is.
         with self._lock:
             mark, self._mark = self._mark, None
             self._has_rung = True

@@ -1,11 +1,12 @@
 """The durable side of one run of a job: shared by every view of its context."""
 
 from asyncio import CancelledError
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Raw
 
+from holdfast.commands import Change, Item, Put, Write
 from holdfast.errors import (
     ChildFailed,
     ClaimLost,
@@ -26,25 +27,67 @@ from holdfast.workers.steps.history import History
 from holdfast.workers.steps.rows import FOREVER_S
 from holdfast.workers.steps.waits import Suspended
 
+if TYPE_CHECKING:
+    from holdfast.workers.handlers.jobs import JobContext
+
 AnySteps = Steps | AsyncSteps
 
 FINAL = (StepsChanged, StepFailed, StepTooLarge, JobTooLong, ChildFailed, ExecutionUnknown)
 """What a durable job raises again each time that it is run."""
 
 
+class Owner(Protocol):
+    """Who runs a job, as far as the job asks."""
+
+    def report(self, job: "JobContext", progress: Raw) -> None:
+        """Pass on how far it is."""
+        ...
+
+    def settling(self, job: "JobContext", result: Any) -> list[Any]:
+        """The commands that end it as done, in a step of its function's; from now on no renewal may take it for lost."""
+        ...
+
+
+class AtEnd:
+    """What goes with the end of a run because its function said so."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, list[Item]] = {}
+        self.changes: dict[str, list[Change]] = {}
+        self.commands: dict[How, list[Any]] = {}
+        self.settling: list[Callable[[Any], list[Any]]] = []
+
+    @property
+    def writes(self) -> list[Any]:
+        """What the function put and wrote, for when it is done."""
+        puts = [Put(name, items) for name, items in self.items.items()]
+        return [*puts, *(Write(name, changes) for name, changes in self.changes.items())]
+
+
 class StepRun:
     """Why a run should stop, its steps if it has any, and what goes with its end."""
 
-    steps: AnySteps | None
-    stop_reason: Literal["cancelled", "time", "stopping", "lost"] | None
+    # Every job has one: what most jobs never need stands here until it is set.
+    steps: AnySteps | None = None
+    stop_reason: Literal["cancelled", "time", "stopping", "lost"] | None = None
+    owner: Owner | None = None
+    is_settled: bool = False
+    """Whether it was settled in a step of its function's."""
+    has_ended: bool = False
+    _at_end: AtEnd | None = None
+    _ending: tuple[How, list[Any]] | None = None
 
     def __init__(self, message: Message, setting: StepSetting | None, started: float) -> None:
-        self.stop_reason = None
-        self.steps = None
         self._message = message
         self._setting = setting
         self._started = started
-        self._ending: tuple[How, list[Any]] | None = None
+
+    @property
+    def at_end(self) -> AtEnd:
+        """What goes with the end of the run because its function said so."""
+        if self._at_end is None:
+            self._at_end = AtEnd()
+        return self._at_end
 
     @property
     def setting(self) -> StepSetting:
@@ -148,4 +191,7 @@ class StepRun:
 
     def ending(self, how: How) -> list[Any]:
         """The commands that go with such an end."""
-        return self._ending[1] if self._ending is not None and self._ending[0] == how else []
+        if self._at_end is None and self._ending is None:
+            return []
+        own = [] if self._at_end is None else [*(self._at_end.writes if how == "done" else ()), *self._at_end.commands.get(how, ())]
+        return [*own, *(self._ending[1] if self._ending is not None and self._ending[0] == how else ())]

@@ -120,7 +120,7 @@ class AsyncQueueShift:
             return
         await set_rates(self._store, self.crew.queue, self._unpaced)
         self._unpaced = []
-        self.crew.policy = await policy_of(self._store, self.crew.queue)
+        self.crew.learn(await policy_of(self._store, self.crew.queue))
         self._look_at = math.inf if heartbeat_s is None else now + heartbeat_s
 
     def _stand(self, room: int) -> AbstractContextManager[Mark]:
@@ -222,7 +222,7 @@ class AsyncQueueShift:
             self._unsettled = [(run, outcome) for run, outcome in self._unsettled if run not in gone]
             raise
         finally:
-            self.crew.count(settled)
+            self.crew.tally.count(settled)
         self._unsettled = []
         return claimed
 

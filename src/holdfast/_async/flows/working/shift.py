@@ -70,7 +70,7 @@ class AsyncShift:
     def stop(self, grace_s: float | None = None) -> None:
         """Claim no more; let what runs finish within `grace_s`, by default as the worker was told. Again: at once."""
         grace_s = self._state.stop(grace_s)
-        begun = sum(crew.begun for crew in self._crews)
+        begun = sum(crew.tally.begun for crew in self._crews)
         if begun:
             _log.info("worker %s stops: %s may finish within %s", self.orders.name, counted(begun, "job"), seconds(grace_s))
         self._ring()
@@ -101,9 +101,9 @@ class AsyncShift:
         crews, state = self._crews, self._state
         return WorkerHealth(
             self._name_state(),
-            sum(crew.begun for crew in crews),
-            sum(crew.done for crew in crews),
-            sum(crew.failed for crew in crews),
+            sum(crew.tally.begun for crew in crews),
+            sum(crew.tally.done for crew in crews),
+            sum(crew.tally.failed for crew in crews),
             sum(crew.abandoned for crew in crews),
             state.error,
             state.outages,
@@ -197,7 +197,7 @@ class AsyncShift:
             state.came_back()
 
     def _work(self) -> dict[str, Mapping[str, TaskWork]]:
-        return {crew.queue: work for crew in self._crews if (work := crew.work.told())}
+        return {crew.queue: work for crew in self._crews if (work := crew.tally.work.told())}
 
     async def _leave(self) -> None:
         try:

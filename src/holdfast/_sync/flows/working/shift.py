@@ -71,7 +71,7 @@ class Shift:
     def stop(self, grace_s: float | None = None) -> None:
         """Claim no more; let what runs finish within `grace_s`, by default as the worker was told. Again: at once."""
         grace_s = self._state.stop(grace_s)
-        begun = sum(crew.begun for crew in self._crews)
+        begun = sum(crew.tally.begun for crew in self._crews)
         if begun:
             _log.info("worker %s stops: %s may finish within %s", self.orders.name, counted(begun, "job"), seconds(grace_s))
         self._ring()
@@ -102,9 +102,9 @@ class Shift:
         crews, state = self._crews, self._state
         return WorkerHealth(
             self._name_state(),
-            sum(crew.begun for crew in crews),
-            sum(crew.done for crew in crews),
-            sum(crew.failed for crew in crews),
+            sum(crew.tally.begun for crew in crews),
+            sum(crew.tally.done for crew in crews),
+            sum(crew.tally.failed for crew in crews),
             sum(crew.abandoned for crew in crews),
             state.error,
             state.outages,
@@ -198,7 +198,7 @@ class Shift:
             state.came_back()
 
     def _work(self) -> dict[str, Mapping[str, TaskWork]]:
-        return {crew.queue: work for crew in self._crews if (work := crew.work.told())}
+        return {crew.queue: work for crew in self._crews if (work := crew.tally.work.told())}
 
     def _leave(self) -> None:
         try:

@@ -170,13 +170,13 @@ def _without(finished: list[Finished], error: ClaimLost) -> list[Finished]:
 
 def _held(finished: list[Finished], commands: list[Any], answers: list[Any]) -> list[Finished]:
     """Those that were settled; a lone `Settle` refuses nothing, and says which claims it found lost."""
-    held = [
-        (receipt, held)
+    lost = {
+        receipt
         for command, answer in zip(commands, answers, strict=True)
-        if isinstance(answer, Held)
-        for receipt, held in zip(command.receipts, answer.held, strict=True)
-    ]
-    lost = {receipt for receipt, is_held in held if not is_held}
+        if isinstance(answer, Held) and not all(answer.held)
+        for receipt, is_held in zip(command.receipts, answer.held, strict=True)
+        if not is_held
+    }
     if lost:
         _log.warning("%s no longer held when done, and will be run again", counted(len(lost), "job was", "jobs were"))
     return [(run, outcome) for run, outcome in finished if run.receipt not in lost] if lost else finished
