@@ -1,4 +1,5 @@
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,30 @@ def test_no_page_needs_anything_from_another_site_to_be_read(page: Path) -> None
 def test_the_first_page_of_a_folder_links_to_all_others(folder: str) -> None:
     pages = {page.name for page in (ROOT / "docs" / folder).glob("*.md")} - {"index.md"}
     assert pages - set(re.findall(r"\]\(([\w-]+\.md)", (ROOT / "docs" / folder / "index.md").read_text())) == set()
+
+
+NAMED = re.compile(r"`((?:src|tests|tools|bench|docs|stores|commands|server|workers|surfaces|cli|records|codec|holding|views)/[\w./-]+)`")
+BENEATH = (ROOT, ROOT / "src/holdfast")
+
+
+def missing(text: str) -> set[str]:
+    """The files and folders of this repository that a text names, and that are not there."""
+    return {name for name in NAMED.findall(text) if not any((folder / name).exists() for folder in BENEATH)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_files_that_a_page_names_are_there(page: Path) -> None:
+    assert missing(page.read_text()) == set()
+
+
+def test_control_a_file_that_is_not_there_is_noticed() -> None:
+    assert missing("see `stores/retrying.py`, `stores/threaded.py` and `docs/design/`") == {"stores/threaded.py"}
+
+
+def test_the_first_page_names_every_extra() -> None:
+    page = (ROOT / "README.md").read_text()
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    assert {name for name in extras if f"`{name}`" not in page and not re.match("dev|bench", name)} == set()
 
 
 def test_the_reference_names_every_handle_that_has_a_twin_for_tasks() -> None:
