@@ -1,4 +1,4 @@
-"""A client of each embedded store, on a clock that the test moves."""
+"""A client of each embedded store, on a clock that the test moves. A file for fewer or more stores has a fixture `kind` of its own."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,8 +7,7 @@ import pytest
 
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.factory import StoreFactory
-from tests.conformance.factories import LmdbFactory, MemoryFactory, SqliteFactory
+from tests.stores_by_name import factory_of
 
 
 @pytest.fixture
@@ -17,7 +16,11 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(params=["memory", "sqlite", "lmdb"])
-async def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ControlPlaneClient]:
-    factories: dict[str, StoreFactory] = {"memory": MemoryFactory(), "sqlite": SqliteFactory(tmp_path), "lmdb": LmdbFactory(tmp_path)}
-    async with ControlPlaneClient.on(factories[request.param].make(clock)) as made:
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def client(kind: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ControlPlaneClient]:
+    async with ControlPlaneClient.on(factory_of(kind, tmp_path).make(clock)) as made:
         yield made

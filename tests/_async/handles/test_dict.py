@@ -1,8 +1,7 @@
 """Dict: reading and writing, conditions, paging, types."""
 
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,8 +11,6 @@ from holdfast._async.handles.mapping import AsyncDict
 from holdfast.client import ControlPlaneClient
 from holdfast.errors import LeaseLost, Refused
 from holdfast.results import MISSING, DictCompareAndSetResult, DictResponse
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import token
 from tests.runners import AsyncRunner
@@ -21,16 +18,9 @@ from tests.runners import AsyncRunner
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=["memory", "sqlite"])
-async def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ControlPlaneClient]:
-    store = MemoryStore(clock=clock) if request.param == "memory" else SqliteStore(tmp_path / "store", clock=clock)
-    async with ControlPlaneClient.on(store) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 """Election: campaign, observe, resign."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from holdfast._async.handles.election import AsyncElection
@@ -10,8 +7,6 @@ from holdfast.client import ControlPlaneClient
 from holdfast.commands.topics import lease_topic, log_topic, watch_topic
 from holdfast.errors import LockTimeout
 from holdfast.results import DictResponse
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from tests.runners import AsyncRunner, waiting_on
 
@@ -20,16 +15,9 @@ pytestmark = pytest.mark.anyio
 KEY = '["election","cluster"]'
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=["memory", "sqlite"])
-async def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ControlPlaneClient]:
-    store = MemoryStore(clock=clock) if request.param == "memory" else SqliteStore(tmp_path / "store", clock=clock)
-    async with ControlPlaneClient.on(store) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def candidate(client: ControlPlaneClient, holder: str) -> AsyncElection:

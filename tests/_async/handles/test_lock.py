@@ -1,16 +1,11 @@
 """Lock: a name that one holder has at a time."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from holdfast._async.handles.lock import AsyncLock
 from holdfast.client import ControlPlaneClient
 from holdfast.commands.topics import lease_topic
 from holdfast.errors import LockTimeout
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from tests.runners import AsyncRunner, waiting_on
 
@@ -19,16 +14,9 @@ pytestmark = pytest.mark.anyio
 TOPIC = lease_topic(None, '["lock","reports"]')
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=["memory", "sqlite"])
-async def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ControlPlaneClient]:
-    store = MemoryStore(clock=clock) if request.param == "memory" else SqliteStore(tmp_path / "store", clock=clock)
-    async with ControlPlaneClient.on(store) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 async def inside(lock: AsyncLock, seen: list[int]) -> None:

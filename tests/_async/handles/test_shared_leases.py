@@ -1,8 +1,6 @@
 """Semaphores, read-write locks and fair locks: several hold a name, or wait for it in a line."""
 
 import math
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,24 +12,15 @@ from holdfast.client import ControlPlaneClient
 from holdfast.commands import Changes
 from holdfast.errors import LineFull, LockTimeout, Refused
 from holdfast.stores import Store
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from tests.runners import AsyncRunner
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=["memory", "sqlite"])
-async def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ControlPlaneClient]:
-    store = MemoryStore(clock=clock) if request.param == "memory" else SqliteStore(tmp_path / "store", clock=clock)
-    async with ControlPlaneClient.on(store) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def in_line(store: Store) -> int:

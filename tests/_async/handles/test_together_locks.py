@@ -18,15 +18,13 @@ from holdfast._async.handles.semaphore import AsyncSemaphore
 from holdfast._async.handles.together import AsyncTogether
 from holdfast.errors import LeaseHeld, LeaseLost, RateLimited, Refused
 from holdfast.testing.clock import FakeClock
-from tests.stores_by_name import factory_of
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(params=["memory", "sqlite", "lmdb", "postgres", "redis", "http"])
-async def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ControlPlaneClient]:
-    async with ControlPlaneClient.on(factory_of(request.param, tmp_path).make(clock)) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 async def test_locks_and_shares_are_taken_with_the_rest_and_given_back_with_the_rest(client: ControlPlaneClient) -> None:

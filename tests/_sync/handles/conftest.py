@@ -1,5 +1,5 @@
 # Generated from tests/_async/handles/conftest.py by tools/unasync.py; do not edit.
-"""A client of each embedded store, on a clock that the test moves."""
+"""A client of each embedded store, on a clock that the test moves. A file for fewer or more stores has a fixture `kind` of its own."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +8,7 @@ import pytest
 
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.factory import StoreFactory
-from tests.conformance.factories import LmdbFactory, MemoryFactory, SqliteFactory
+from tests.stores_by_name import factory_of
 
 
 @pytest.fixture
@@ -18,7 +17,11 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(params=["memory", "sqlite", "lmdb"])
-def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[ControlPlaneClient]:
-    factories: dict[str, StoreFactory] = {"memory": MemoryFactory(), "sqlite": SqliteFactory(tmp_path), "lmdb": LmdbFactory(tmp_path)}
-    with ControlPlaneClient.on(factories[request.param].make(clock)) as made:
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def client(kind: str, tmp_path: Path, clock: FakeClock) -> Iterator[ControlPlaneClient]:
+    with ControlPlaneClient.on(factory_of(kind, tmp_path).make(clock)) as made:
         yield made

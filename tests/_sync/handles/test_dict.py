@@ -1,9 +1,8 @@
 # Generated from tests/_async/handles/test_dict.py by tools/unasync.py; do not edit.
 """Dict: reading and writing, conditions, paging, types."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,23 +12,14 @@ from holdfast._sync.handles.mapping import Dict
 from holdfast.client import ControlPlaneClient
 from holdfast.errors import LeaseLost, Refused
 from holdfast.results import MISSING, DictCompareAndSetResult, DictResponse
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import token
 from tests.runners import Runner
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=["memory", "sqlite"])
-def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[ControlPlaneClient]:
-    store = MemoryStore(clock=clock) if request.param == "memory" else SqliteStore(tmp_path / "store", clock=clock)
-    with ControlPlaneClient.on(store) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 """Leases and locks on keys of a dict."""
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,24 +12,15 @@ from holdfast.client import ControlPlaneClient
 from holdfast.commands.topics import lease_topic
 from holdfast.errors import Closed, LeaseHeld, LeaseLost, LockTimeout
 from holdfast.results import DictResponse
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from tests.runners import Runner, waiting_on
 
 NEVER_POLLS_S = 3_600.0
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=["memory", "sqlite"])
-def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[ControlPlaneClient]:
-    store = MemoryStore(clock=clock) if request.param == "memory" else SqliteStore(tmp_path / "store", clock=clock)
-    with ControlPlaneClient.on(store) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 # Generated from tests/_async/handles/test_election.py by tools/unasync.py; do not edit.
 """Election: campaign, observe, resign."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from holdfast._sync.handles.election import Election
@@ -11,24 +8,15 @@ from holdfast.client import ControlPlaneClient
 from holdfast.commands.topics import lease_topic, log_topic, watch_topic
 from holdfast.errors import LockTimeout
 from holdfast.results import DictResponse
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from tests.runners import Runner, waiting_on
 
 KEY = '["election","cluster"]'
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=["memory", "sqlite"])
-def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[ControlPlaneClient]:
-    store = MemoryStore(clock=clock) if request.param == "memory" else SqliteStore(tmp_path / "store", clock=clock)
-    with ControlPlaneClient.on(store) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def candidate(client: ControlPlaneClient, holder: str) -> Election:

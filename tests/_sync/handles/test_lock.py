@@ -1,33 +1,21 @@
 # Generated from tests/_async/handles/test_lock.py by tools/unasync.py; do not edit.
 """Lock: a name that one holder has at a time."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from holdfast._sync.handles.lock import Lock
 from holdfast.client import ControlPlaneClient
 from holdfast.commands.topics import lease_topic
 from holdfast.errors import LockTimeout
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from tests.runners import Runner, waiting_on
 
 TOPIC = lease_topic(None, '["lock","reports"]')
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=["memory", "sqlite"])
-def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[ControlPlaneClient]:
-    store = MemoryStore(clock=clock) if request.param == "memory" else SqliteStore(tmp_path / "store", clock=clock)
-    with ControlPlaneClient.on(store) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def inside(lock: Lock, seen: list[int]) -> None:

@@ -2,8 +2,6 @@
 """Semaphores, read-write locks and fair locks: several hold a name, or wait for it in a line."""
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,22 +13,13 @@ from holdfast.client import ControlPlaneClient
 from holdfast.commands import Changes
 from holdfast.errors import LineFull, LockTimeout, Refused
 from holdfast.stores import Store
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from tests.runners import Runner
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.fixture(params=["memory", "sqlite"])
-def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[ControlPlaneClient]:
-    store = MemoryStore(clock=clock) if request.param == "memory" else SqliteStore(tmp_path / "store", clock=clock)
-    with ControlPlaneClient.on(store) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def in_line(store: Store) -> int:

@@ -19,13 +19,11 @@ from holdfast._sync.handles.semaphore import Semaphore
 from holdfast._sync.handles.together import Together
 from holdfast.errors import LeaseHeld, LeaseLost, RateLimited, Refused
 from holdfast.testing.clock import FakeClock
-from tests.stores_by_name import factory_of
 
 
 @pytest.fixture(params=["memory", "sqlite", "lmdb", "postgres", "redis", "http"])
-def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[ControlPlaneClient]:
-    with ControlPlaneClient.on(factory_of(request.param, tmp_path).make(clock)) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def test_locks_and_shares_are_taken_with_the_rest_and_given_back_with_the_rest(client: ControlPlaneClient) -> None:
