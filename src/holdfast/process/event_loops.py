@@ -1,4 +1,4 @@
-"""An event loop for one coroutine, which Ctrl-C may end at any moment."""
+"""The event loop of this thread, and one for a coroutine, which Ctrl-C may end at any moment."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -14,3 +14,11 @@ def run_coroutine(coroutine: Coroutine[Any, Any, R], loop_factory: Callable[[], 
             return runner.run(coroutine)
     finally:
         coroutine.close()
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop of this thread, if it runs one."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

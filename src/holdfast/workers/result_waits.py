@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from msgspec import Raw, Struct
 
-from holdfast.stores.waiting.alarms import running_loop
+from holdfast.process.event_loops import running_loop
 from holdfast.stores.waiting.waiters import Mark, Waiters
 
 Found = Raw | Exception

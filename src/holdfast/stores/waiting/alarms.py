@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+from holdfast.process.event_loops import running_loop
+
 
 class ThreadAlarm:
     """Wakes one thread. A ring before the sleep is kept; several are one."""
@@ -55,11 +57,3 @@ class TaskAlarm:
     def _set(self) -> None:
         if not self._ring.done():
             self._ring.set_result(None)
-
-
-def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop of this thread, if it runs one."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from holdfast.process.event_loops import running_loop
 from holdfast.surfaces.localqueue.messages import QueueMessage
 from holdfast.surfaces.localqueue.policies.base import Described, Policy
 
@@ -162,19 +163,19 @@ class AsyncioNotification(Described, kind={"type": "asyncio-event", "scope": "in
     listener_count: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loop", self.loop or _running())
+        object.__setattr__(self, "loop", self.loop or running_loop())
 
     def notify(self, message: QueueMessage) -> None:
         """Set the event, in its own loop."""
         del message
-        if self.loop is None or self.loop is _running():
+        if self.loop is None or self.loop is running_loop():
             self.event.set()
         elif not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.event.set)
 
     async def wait_async(self, timeout: float | None = None) -> bool:
         """Wait until it is set, and return whether it was."""
-        object.__setattr__(self, "loop", _running())
+        object.__setattr__(self, "loop", running_loop())
         try:
             return await asyncio.wait_for(self.event.wait(), timeout)
         except TimeoutError:
@@ -205,7 +206,7 @@ class WebSocketNotification(Described, kind={"type": "websocket", "scope": "netw
     def __post_init__(self) -> None:
         is_one = any(callable(getattr(self.connections, name, None)) for name in ("send", "send_text", "send_json"))
         object.__setattr__(self, "connections", _several((self.connections,) if is_one else self.connections, "connections"))
-        object.__setattr__(self, "loop", self.loop or _running())
+        object.__setattr__(self, "loop", self.loop or running_loop())
 
     @property
     def listener_count(self) -> int:
@@ -214,12 +215,12 @@ class WebSocketNotification(Described, kind={"type": "websocket", "scope": "netw
 
     def notify(self, message: QueueMessage) -> None:
         """Send to each of them, without waiting for it."""
-        loop = self.loop or _running()
+        loop = self.loop or running_loop()
         if loop is None:
             raise RuntimeError("WebSocketNotification needs a running event loop, or one given as loop=")
         payload = self.serializer(message)
         for connection in self.connections:
-            if loop is _running():
+            if loop is running_loop():
                 send: Any = loop.create_task(_send(connection, payload))
             else:
                 send = asyncio.run_coroutine_threadsafe(_send(connection, payload), loop)
@@ -241,13 +242,6 @@ def _several(things: Any, what: str) -> tuple[Any, ...]:
     if not several:
         raise ValueError(f"{what} cannot be empty: give at least one")
     return several
-
-
-def _running() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 NO_DISPATCHER = NoDispatcher()
