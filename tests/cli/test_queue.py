@@ -81,7 +81,7 @@ def letters(url: str) -> str:
     with ControlPlaneClient(url.removeprefix("--url=")) as client:
         mail = Queue[Any].create("mail", client=client)
         for to, group, error in (("ann", "a", "OSError: no route"), ("bob", "b", "OSError: down"), ("eve", "b", "KeyError: 'no route'")):
-            mail.put({"to": to}, group=group, max_attempts=1)
+            mail.put({"to": to}, key=to, group=group, max_attempts=1)
             claim = mail.claim()
             assert claim is not None
             claim.fail(error=error)
@@ -93,6 +93,7 @@ FOUND = {
     "--error=no route": ["ann", "eve"],
     "--value=eve": ["eve"],
     "--group=b": ["bob", "eve"],
+    "--key-prefix=bo": ["bob"],
     "--newer-than=1h": ["ann", "bob", "eve"],
     "--older-than=1h": [],
 }

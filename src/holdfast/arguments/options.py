@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
-from typing import Final, TypeVar, Unpack, get_args, get_origin
+from typing import Annotated, Final, TypeVar, Unpack, get_args, get_origin
 
 from msgspec import NODEFAULT, UNSET, UnsetType
 from msgspec.structs import fields
@@ -42,6 +42,6 @@ def show_options(handle: H) -> H:
 def _listed(options: inspect.Parameter) -> Iterator[inspect.Parameter]:
     (listing,) = get_args(options.annotation)
     for name, annotation in listing.__annotations__.items():
-        default = None if type(None) in get_args(annotation) else DEFAULTS.get(name, ...)
-        default = UNSET if UnsetType in get_args(annotation) else default
+        kinds = get_args(get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation)
+        default = UNSET if UnsetType in kinds else None if type(None) in kinds else DEFAULTS.get(name, ...)
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

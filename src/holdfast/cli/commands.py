@@ -3,6 +3,8 @@
 A mistake is one sentence on standard error and an exit code; an unexpected error keeps its traceback.
 """
 
+import inspect
+from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 import typer
@@ -24,6 +26,9 @@ INTERRUPTED: Final = 130
 
 OLDER_NAMES: Final = {"store": "url", "to": "url"}
 """Names that options had before, and are still understood."""
+
+LAST: Final = ("url", "store_path", "store", "create_store", "progress", "log_events", "as_json")
+"""Options that most commands have, which their help shows behind their own."""
 
 SETTINGS: Final[dict[str, Any]] = {"token_normalize_func": lambda name: OLDER_NAMES.get(name, name)}
 
@@ -112,8 +117,19 @@ def apply_to(app: typer.Typer) -> None:
     """Make every command and group of the application one of these."""
     for command in app.registered_commands:
         command.cls = Command
+        if command.callback is not None and command.callback.__code__.co_flags & inspect.CO_VARKEYWORDS:
+            show_listed(command.callback)
     for group in app.registered_groups:
         own = None if group.typer_instance is None else group.typer_instance.info.cls
         group.cls = own if isinstance(own, type) and issubclass(own, Group) else Group
         if group.typer_instance is not None:
             apply_to(group.typer_instance)
+
+
+def show_listed(command: Callable[..., Any]) -> None:
+    """Let typer see the options that `**options: Unpack[Options]` lists; they are None, or 0, False and so on, if they are not given."""
+    from holdfast.arguments.options import show_options
+
+    signature = inspect.signature(show_options(command))
+    given = [one.replace(default=one.annotation.__origin__()) if one.default is ... else one for one in signature.parameters.values()]
+    command.__signature__ = signature.replace(parameters=sorted(given, key=lambda one: one.name in LAST))  # type: ignore[attr-defined]

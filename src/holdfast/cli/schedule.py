@@ -1,14 +1,14 @@
 """The commands `holdfast schedule …`: list, show, add, delete, pause, resume, run-now, next, run, sync."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import typer
 from msgspec import to_builtins
 
 from holdfast.cli.logs import LogJson, log_to_stderr
 from holdfast.cli.opening import AsJson, CreateStore, StoreUrl, connected, reached, value_of
-from holdfast.cli.queue.messages import DeadLetterQueue, MaxAttempts, NewGroup, NewLabels, Priority, age_s
+from holdfast.cli.queue.messages import PutBy, age_s, put_options
 from holdfast.cli.showing import moment, print_result, shown
 from holdfast.errors import ScheduleMissing
 
@@ -60,24 +60,19 @@ def add(
     starts_at: Annotated[str | None, typer.Option(help="Not before this moment, as in 2026-03-01T08:00+01:00.")] = None,
     ends_at: Annotated[str | None, typer.Option(help="Not after this moment.")] = None,
     key: Annotated[str | None, typer.Option(help="The key of its runs, by which --overlap finds them; by default one of its own.")] = None,
-    priority: Priority = 0,
-    max_attempts: MaxAttempts = None,
-    dead_letter_queue: DeadLetterQueue = None,
     start_within: Annotated[str | None, typer.Option(help="Drop a run that was not started so long after it was due, as in 10m.")] = None,
     metadata: Annotated[str | None, typer.Option(help="A JSON object that travels beside the value.")] = None,
-    label: NewLabels = None,
-    group: NewGroup = None,
     url: StoreUrl = None,
     create_store: CreateStore = False,
     as_json: AsJson = False,
+    **put_by: Unpack[PutBy],
 ) -> None:
     """Save a schedule, or change the one of this name."""
     from holdfast import Schedule
 
     options: Any = {"tz": tz, "overlap": overlap, "catch_up": catch_up, "jitter_s": jitter_s, "key": key}
     options |= {"starts_at": _moment(starts_at), "ends_at": _moment(ends_at), "catch_up_within_s": age_s(catch_up_within)}
-    options |= {"priority": priority, "max_attempts": max_attempts, "dead_letter_queue": dead_letter_queue}
-    options |= {"start_within_s": age_s(start_within), "labels": tuple(label or ()), "group": group}
+    options |= {"start_within_s": age_s(start_within), **put_options(put_by)}
     options["metadata"] = None if metadata is None else value_of(metadata, "--metadata")
     decoded = value_of(value, "--value")
     with connected(url, create=create_store) as client:

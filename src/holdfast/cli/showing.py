@@ -24,5 +24,10 @@ def moment(seconds: float | None) -> str:
     return "never" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
+def moment_at(when: datetime | None) -> str:
+    """The same as a cell of a table, which is empty where there is none."""
+    return "" if when is None else moment(when.timestamp())
+
+
 def _plain(text: str) -> str:
     return text if text.isprintable() else ascii(text)[1:-1]

@@ -9,7 +9,7 @@ import typer
 from holdfast.cli.commands import NOTHING
 from holdfast.cli.opening import AsJson, StoreUrl, connected
 from holdfast.cli.queue.messages import as_data
-from holdfast.cli.showing import moment, print_result, shown
+from holdfast.cli.showing import moment_at, print_result, shown
 from holdfast.codec import encode_key, key_prefix
 from holdfast.wording import counted
 
@@ -33,7 +33,7 @@ def list_(
         pages = (held_leases(client.store, dict_, beginning, limit) for beginning in _beginnings(prefix, kind, of_dict=dict_ is not None))
         found = list(islice((one for page in pages for one in page), limit))
     rows = [
-        (str(one.name), one.kind or "key", held.holder, str(held.token), _at(held.since), _at(held.until), _line(one))
+        (str(one.name), one.kind or "key", held.holder, str(held.token), moment_at(held.since), moment_at(held.until), _line(one))
         for one in found
         for held in one.holders
     ]
@@ -80,10 +80,6 @@ def _beginnings(prefix: str, kind: Kind | None, *, of_dict: bool) -> Iterator[st
             yield key_prefix((each,)) + key_prefix(prefix)
     else:
         yield ""
-
-
-def _at(when: Any) -> str:
-    return "" if when is None else moment(when.timestamp())
 
 
 def _line(one: Any) -> str:

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 from holdfast.cli.commands import FAILED, REFUSED, ended
-from holdfast.cli.localqueue.options import AsJson, LogEvents, QueueName, StorePath, StoreUrl, answer, configured, opened, tell
+from holdfast.cli.localqueue.options import LoggedOptions, QueueName, StoreOptions, answer, configured, opened, tell
 from holdfast.cli.localqueue.stop_signals import stopping
 from holdfast.clock import wall_s
 
@@ -25,13 +25,10 @@ def stats(
     watch: Watch = False,
     interval: Interval = 1.0,
     stale_after: Annotated[float | None, typer.Option(min=0.0, help="Also report workers that were not seen for so many seconds.")] = None,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    as_json: AsJson = False,
+    **at: Unpack[StoreOptions],
 ) -> None:
     """Count messages, holders and workers."""
-    del as_json
-    with opened(queue, store_path, store) as jobs:
+    with opened(queue, at) as jobs:
 
         def look() -> None:
             found = jobs.stats()
@@ -47,13 +44,10 @@ def health(
     queue: QueueName,
     *,
     stale_after: Annotated[float, typer.Option(min=0.0, help="A worker not seen for so many seconds is stale.")] = 120.0,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    as_json: AsJson = False,
+    **at: Unpack[StoreOptions],
 ) -> None:
     """Report sizes, workers, dead letters and retention in one answer."""
-    del as_json
-    with opened(queue, store_path, store) as jobs:
+    with opened(queue, at) as jobs:
         found = jobs.stats()
         kept = configured()
         answer(
@@ -80,19 +74,16 @@ def dead(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be removed.")] = False,
     watch: Watch = False,
     interval: Interval = 1.0,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    as_json: AsJson = False,
+    **at: Unpack[StoreOptions],
 ) -> None:
     """Show the dead letters, or remove old ones."""
-    del as_json
     choosing: dict[str, Any] = {
         "min_attempts": min_attempts,
         "max_attempts": max_attempts,
         "error": error_contains,
         "within": failed_within,
     }
-    with opened(queue, store_path, store) as jobs:
+    with opened(queue, at) as jobs:
         if prune_older_than is not None or dry_run:
             if watch or summary or limit is not None or any(value is not None for value in choosing.values()):
                 raise ValueError("--prune-older-than and --dry-run stand alone: they are for all dead letters of an age")
@@ -114,26 +105,22 @@ def requeue_dead(
     *,
     all_: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     delay: Annotated[float, typer.Option(min=0.0, help="Seconds until it is due.")] = 0.0,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    log_events: LogEvents = False,
-    as_json: AsJson = False,
+    **at: Unpack[LoggedOptions],
 ) -> None:
     """Give dead letters another chance."""
-    del as_json
     from holdfast.surfaces.localqueue import QueueMessage
 
     if all_ == (message_id is not None):
         raise ended("localqueue", "pass either a message id or --all", REFUSED)
-    with opened(queue, store_path, store) as jobs:
+    with opened(queue, at) as jobs:
         if message_id is None:
             count = sum(jobs.requeue_dead(message, delay=delay) for message in jobs.dead_letters())
-            tell("queue.requeue", when=log_events, queue=queue, all=True, requeued=count, delay=delay)
+            tell("queue.requeue", when=at["log_events"], queue=queue, all=True, requeued=count, delay=delay)
             answer({"requeued": count})
             return
         if not jobs.requeue_dead(QueueMessage(id=message_id, value=None, queue=queue), delay=delay):
             raise ended("localqueue", f"dead letter not found, or newer work of its key waits: {message_id}", FAILED)
-        tell("queue.requeue", when=log_events, queue=queue, message_id=message_id, delay=delay)
+        tell("queue.requeue", when=at["log_events"], queue=queue, message_id=message_id, delay=delay)
         answer({"id": message_id, "state": "requeued"})
 
 

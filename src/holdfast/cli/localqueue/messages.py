@@ -2,20 +2,18 @@
 
 import sys
 from queue import Empty
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 from msgspec import DecodeError, json
 
 from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.options import (
-    AsJson,
     LeaseTimeout,
-    LogEvents,
+    LoggedOptions,
     MessageId,
     QueueName,
-    StorePath,
-    StoreUrl,
+    StoreOptions,
     WorkerId,
     answer,
     opened,
@@ -37,20 +35,23 @@ def add(
     delay: Delay = 0.0,
     dedupe_key: Annotated[str | None, typer.Option(help="If a live message has this key, it is returned instead.")] = None,
     priority: Annotated[int, typer.Option(min=0, help="Higher goes first.")] = 0,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    log_events: LogEvents = False,
-    as_json: AsJson = False,
+    **at: Unpack[LoggedOptions],
 ) -> None:
     """Put a message."""
-    del as_json
     from holdfast.surfaces.localqueue import PersistentQueue, PriorityOrdering
 
     item = _value(value, raw=raw)
-    with opened(queue, store_path, store) as plain:
+    with opened(queue, at) as plain:
         jobs = PersistentQueue[Any](queue, store=plain.store, ordering_policy=PriorityOrdering())
         message = jobs.put(item, delay=delay, dedupe_key=dedupe_key, priority=priority)
-        tell("queue.enqueue", when=log_events, queue=queue, message_id=message.id, state=message.state, available_at=message.available_at)
+        tell(
+            "queue.enqueue",
+            when=at["log_events"],
+            queue=queue,
+            message_id=message.id,
+            state=message.state,
+            available_at=message.available_at,
+        )
         answer(message)
 
 
@@ -61,21 +62,17 @@ def pop(
     worker_id: WorkerId = None,
     block: Annotated[bool, typer.Option("--block", help="Wait for one.")] = False,
     timeout: Annotated[float | None, typer.Option(min=0.0, help="How many seconds, with --block.")] = None,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    log_events: LogEvents = False,
-    as_json: AsJson = False,
+    **at: Unpack[LoggedOptions],
 ) -> None:
     """Lease the next message; its token is what `ack`, `release` and `dead-letter` ask for."""
-    del as_json
-    with opened(queue, store_path, store, lease_timeout=lease_timeout) as jobs:
+    with opened(queue, at, lease_timeout=lease_timeout) as jobs:
         try:
             message = jobs.get_message(block, timeout, leased_by=worker_id)
         except Empty:
             raise ended("localqueue", "queue is empty", FAILED) from None
         tell(
             "queue.lease",
-            when=log_events,
+            when=at["log_events"],
             queue=queue,
             message_id=message.id,
             leased_by=message.leased_by,
@@ -85,12 +82,9 @@ def pop(
         answer(message)
 
 
-def inspect(
-    queue: QueueName, message_id: MessageId, *, store_path: StorePath = None, store: StoreUrl = None, as_json: AsJson = False
-) -> None:
+def inspect(queue: QueueName, message_id: MessageId, **at: Unpack[StoreOptions]) -> None:
     """Look at a message."""
-    del as_json
-    with opened(queue, store_path, store) as jobs:
+    with opened(queue, at) as jobs:
         message = jobs.inspect(message_id)
         if message is None:
             raise ended("localqueue", f"message not found: {message_id}", FAILED)
@@ -103,15 +97,11 @@ def settle(
     message_id: MessageId,
     *,
     token: Token = None,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    log_events: LogEvents = False,
-    as_json: AsJson = False,
+    **at: Unpack[LoggedOptions],
 ) -> None:
     """End a message as the command's name says: `ack` removes it, `dead-letter` takes it out of delivery."""
-    del as_json
-    with opened(queue, store_path, store) as jobs:
-        end(jobs, message_id, token, str(ctx.info_name), log_events=log_events)
+    with opened(queue, at) as jobs:
+        end(jobs, message_id, token, str(ctx.info_name), log_events=at["log_events"])
 
 
 def release(
@@ -120,43 +110,30 @@ def release(
     *,
     delay: Delay = 0.0,
     token: Token = None,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    log_events: LogEvents = False,
-    as_json: AsJson = False,
+    **at: Unpack[LoggedOptions],
 ) -> None:
     """Give a message back."""
-    del as_json
-    with opened(queue, store_path, store) as jobs:
-        end(jobs, message_id, token, "release", log_events=log_events, delay=delay)
+    with opened(queue, at) as jobs:
+        end(jobs, message_id, token, "release", log_events=at["log_events"], delay=delay)
 
 
 def size(
     queue: QueueName,
-    *,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    as_json: AsJson = False,
+    **at: Unpack[StoreOptions],
 ) -> None:
     """Count the messages that are due."""
-    del as_json
-    with opened(queue, store_path, store) as jobs:
+    with opened(queue, at) as jobs:
         answer(jobs.qsize())
 
 
 def purge(
     queue: QueueName,
-    *,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    log_events: LogEvents = False,
-    as_json: AsJson = False,
+    **at: Unpack[LoggedOptions],
 ) -> None:
     """Remove every message; return how many there were."""
-    del as_json
-    with opened(queue, store_path, store) as jobs:
+    with opened(queue, at) as jobs:
         count = jobs.purge()
-        tell("queue.purge", when=log_events, queue=queue, deleted=count)
+        tell("queue.purge", when=at["log_events"], queue=queue, deleted=count)
         answer(count)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 from msgspec import DecodeError, json
@@ -18,20 +18,32 @@ if TYPE_CHECKING:
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 MessageId = Annotated[str, typer.Argument(metavar="ID", help="The message's id.")]
-StorePath = Annotated[str | None, typer.Option(help="A SQLite file; without it that of the configuration, else --url.")]
 StoreUrl = Annotated[str | None, typer.Option("--url", help="The store's URL; without it HOLDFAST_URL, else the file in your data folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Accepted: the output is always JSON.")]
-LogEvents = Annotated[bool, typer.Option("--log-events", help="Say on stderr what is done, one JSON object a line.")]
 LeaseTimeout = Annotated[float, typer.Option(min=0.001, help="Seconds for which no other worker gets the message.")]
 WorkerId = Annotated[str | None, typer.Option(help="Who leases.")]
 
 
+class StoreOptions(TypedDict):
+    """Where the queue is; every command has these."""
+
+    store_path: Annotated[str | None, typer.Option(help="A SQLite file; without it that of the configuration, else --url.")]
+    store: StoreUrl
+    as_json: AsJson
+
+
+class LoggedOptions(StoreOptions):
+    """The same of a command that may say what it does."""
+
+    log_events: Annotated[bool, typer.Option("--log-events", help="Say on stderr what is done, one JSON object a line.")]
+
+
 @contextmanager
-def opened(name: str, store_path: str | None, store: str | None, *, lease_timeout: float = 30.0) -> Iterator["PersistentQueue[Any]"]:
+def opened(name: str, at: StoreOptions, *, lease_timeout: float = 30.0) -> Iterator["PersistentQueue[Any]"]:
     """A queue while the block runs."""
     from holdfast.surfaces.localqueue import PersistentQueue
 
-    with closing(store_at(store_path, store)) as location:
+    with closing(store_at(at["store_path"], at["store"])) as location:
         yield PersistentQueue(name, store=location, lease_timeout=lease_timeout)
 
 

@@ -6,19 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 from msgspec import Struct
 
 from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.options import (
-    AsJson,
     LeaseTimeout,
-    LogEvents,
+    LoggedOptions,
     QueueName,
-    StorePath,
-    StoreUrl,
     WorkerId,
     answer,
     configured,
@@ -87,22 +84,18 @@ def work(
     cooldown: Cooldown = 0.0,
     buries: Buries = True,
     retry_store_path: RetryStore = None,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    log_events: LogEvents = False,
-    as_json: AsJson = False,
+    **at: Unpack[LoggedOptions],
 ) -> None:
     """Handle messages: each is tried up to `--max-tries` times, kept meanwhile, and acknowledged, released or dead-lettered.
 
     Exits with 0 when all is done, with 1 when there was nothing to do or a message failed.
     """
-    del as_json
     from holdfast.surfaces.localqueue import PersistentWorkerConfig
 
     most, patience_s = bounds(max_jobs, timeout, forever=forever, block=block)
-    loop = Loop(str(ctx.info_name), most, patience_s, idle_sleep, worker_id, log_events)
+    loop = Loop(str(ctx.info_name), most, patience_s, idle_sleep, worker_id, at["log_events"])
     handler = program(what) if loop.mode == "exec" else function(what)
-    with opened(queue, store_path, store, lease_timeout=lease_timeout) as jobs, attempts_at(jobs, retry_store_path) as attempts:
+    with opened(queue, at, lease_timeout=lease_timeout) as jobs, attempts_at(jobs, retry_store_path) as attempts:
         config = PersistentWorkerConfig(
             dead_letter_on_failure=buries,
             release_delay=release_delay,

@@ -1,28 +1,13 @@
 """The commands that look at queues and change nothing: ls, stats, rates, peek, browse, dead, explain, watch."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Unpack
 
 import typer
 
 from holdfast.cli.commands import NOTHING
 from holdfast.cli.known_names import known_queue
 from holdfast.cli.opening import AlwaysJson, AsJson, StoreUrl, connected
-from holdfast.cli.queue.messages import (
-    ErrorClass,
-    ErrorContains,
-    Group,
-    Label,
-    Limit,
-    NewerThan,
-    OlderThan,
-    Prefix,
-    QueueName,
-    ValueContains,
-    as_data,
-    line,
-    narrowed,
-    table,
-)
+from holdfast.cli.queue.messages import FoundBy, Label, Limit, QueueName, as_data, filter_options, line, table
 from holdfast.cli.queue_counts import queue_counts
 from holdfast.cli.showing import print_result, shown
 
@@ -87,47 +72,28 @@ def browse(
     queue: QueueName,
     *,
     state: Annotated[Literal["ready", "leased", "dead", "buffered"], typer.Option(help="The state of the messages.")] = "ready",
-    older_than: OlderThan = None,
-    newer_than: NewerThan = None,
-    error: ErrorContains = None,
-    error_class: ErrorClass = None,
-    value: ValueContains = None,
-    key_prefix: Prefix = None,
-    label: Label = None,
-    group: Group = None,
     limit: Limit = 100,
     url: StoreUrl = None,
     as_json: AsJson = False,
+    **found_by: Unpack[FoundBy],
 ) -> None:
     """Show messages of one state: ready ones in line, leased ones by the end of their lease, dead ones by burial."""
-    which = narrowed(
-        older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
-    )
     with known_queue(queue, url) as handle:
-        found = handle.browse(state=state, prefix=key_prefix, limit=limit, **which)
+        found = handle.browse(state=state, limit=limit, **filter_options(found_by))
     print_result(as_data(found), table(found), as_json=as_json)
 
 
 def dead(
     queue: QueueName,
     *,
-    older_than: OlderThan = None,
-    newer_than: NewerThan = None,
-    error: ErrorContains = None,
-    error_class: ErrorClass = None,
-    value: ValueContains = None,
-    label: Label = None,
-    group: Group = None,
     limit: Limit = 100,
     url: StoreUrl = None,
     as_json: AsJson = False,
+    **found_by: Unpack[FoundBy],
 ) -> None:
     """Show dead letters, the longest dead first."""
-    which = narrowed(
-        older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
-    )
     with known_queue(queue, url) as handle:
-        found = handle.dead_letters(limit=limit, **which)
+        found = handle.dead_letters(limit=limit, **filter_options(found_by))
     print_result(as_data(found), table(found), as_json=as_json)
 
 

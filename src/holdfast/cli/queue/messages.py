@@ -7,27 +7,13 @@ import typer
 from msgspec import json, to_builtins
 
 from holdfast.cli.opening import seconds_of
-from holdfast.cli.showing import moment, shown
+from holdfast.cli.showing import moment_at, shown
 
 if TYPE_CHECKING:
     from holdfast import QueueMessage
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of the queue.")]
-OlderThan = Annotated[
-    str | None, typer.Option("--older-than", help="Only those that are older, as in 90s, 15m, 12h or 30d; dead ones since their burial.")
-]
-NewerThan = Annotated[str | None, typer.Option("--newer-than", help="Only those that are newer, counted in the same way.")]
-ErrorContains = Annotated[str | None, typer.Option("--error", help="Only those whose last error contains this text.")]
-ErrorClass = Annotated[str | None, typer.Option("--error-class", help="Only those whose last error is this up to its first colon.")]
-ValueContains = Annotated[str | None, typer.Option("--value", help="Only those whose value, as JSON, contains this text.")]
-Prefix = Annotated[str | None, typer.Option("--key-prefix", help="Only those whose key, a text, begins so.")]
 Label = Annotated[str | None, typer.Option("--label", help="Only those with this label.")]
-Group = Annotated[str | None, typer.Option("--group", help="Only those of this group; '' is those without one.")]
-Priority = Annotated[int, typer.Option(help="Higher ones are handed out first.")]
-MaxAttempts = Annotated[int | None, typer.Option(help="After how many failures it is dead.")]
-DeadLetterQueue = Annotated[str | None, typer.Option(help="The queue that it goes to when it is dead.")]
-NewLabels = Annotated[list[str] | None, typer.Option(help="A label to find it by; may be given several times.")]
-NewGroup = Annotated[str | None, typer.Option(help="The group whose limits, rate and order it follows.")]
 Limit = Annotated[int, typer.Option("-n", "--limit", min=1, max=10_000, help="How many at most.")]
 
 WIDTH = 60
@@ -39,38 +25,40 @@ def age_s(age: str | None) -> float | None:
     return None if age is None else seconds_of(age)
 
 
-class Narrowed(TypedDict):
-    """Which messages are meant, as the methods of a queue take it."""
+class FoundBy(TypedDict):
+    """The options that say which messages are meant."""
 
-    older_than_s: float | None
-    newer_than_s: float | None
-    error_contains: str | None
-    error_class: str | None
-    value_contains: str | None
-    label: str | None
-    group: str | None
+    older_than_s: Annotated[
+        str | None,
+        typer.Option("--older-than", help="Only those that are older, as in 90s, 15m, 12h or 30d; dead ones since their burial."),
+    ]
+    newer_than_s: Annotated[str | None, typer.Option("--newer-than", help="Only those that are newer, counted in the same way.")]
+    error_contains: Annotated[str | None, typer.Option("--error", help="Only those whose last error contains this text.")]
+    error_class: Annotated[str | None, typer.Option("--error-class", help="Only those whose last error is this up to its first colon.")]
+    value_contains: Annotated[str | None, typer.Option("--value", help="Only those whose value, as JSON, contains this text.")]
+    prefix: Annotated[str | None, typer.Option("--key-prefix", help="Only those whose key, a text, begins so.")]
+    label: Label
+    group: Annotated[str | None, typer.Option("--group", help="Only those of this group; '' is those without one.")]
 
 
-def narrowed(
-    *,
-    older_than: str | None,
-    newer_than: str | None,
-    error: str | None,
-    error_class: str | None,
-    value: str | None,
-    label: str | None,
-    group: str | None,
-) -> Narrowed:
-    """What the options say about the messages that are meant."""
-    return {
-        "older_than_s": age_s(older_than),
-        "newer_than_s": age_s(newer_than),
-        "error_contains": error,
-        "error_class": error_class,
-        "value_contains": value,
-        "label": label,
-        "group": group,
-    }
+def filter_options(given: FoundBy) -> Any:
+    """The same as `FilterOptions`, which the methods of a queue take."""
+    return {**given, "older_than_s": age_s(given["older_than_s"]), "newer_than_s": age_s(given["newer_than_s"])}
+
+
+class PutBy(TypedDict):
+    """What a command that puts messages says of each."""
+
+    priority: Annotated[int, typer.Option(help="Higher ones are handed out first.")]
+    max_attempts: Annotated[int | None, typer.Option(help="After how many failures it is dead.")]
+    dead_letter_queue: Annotated[str | None, typer.Option(help="The queue that it goes to when it is dead.")]
+    labels: Annotated[list[str] | None, typer.Option("--label", help="A label to find it by; may be given several times.")]
+    group: Annotated[str | None, typer.Option(help="The group whose limits, rate and order it follows.")]
+
+
+def put_options(given: PutBy) -> Any:
+    """The same as `PutOptions`, which a put takes."""
+    return {**given, "labels": tuple(given["labels"] or ())}
 
 
 def as_data(value: Any) -> Any:
@@ -95,8 +83,8 @@ def _row(message: "QueueMessage") -> tuple[str, ...]:
         "" if message.key is None else str(message.key),
         str(message.priority),
         str(message.attempts),
-        _at(message.created_at),
-        _at(message.due_at),
+        moment_at(message.created_at),
+        moment_at(message.due_at),
         message.claimer or "",
         cut(message.last_error or ""),
         cut(line(message.value)),
@@ -106,7 +94,3 @@ def _row(message: "QueueMessage") -> tuple[str, ...]:
 def cut(text: str) -> str:
     """The text, or its beginning."""
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
-
-
-def _at(when: Any) -> str:
-    return "" if when is None else moment(when.timestamp())

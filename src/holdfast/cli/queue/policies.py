@@ -1,8 +1,8 @@
 """The commands that set what holds for a queue and for its groups: configure, groups, group, throttle."""
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypedDict, Unpack
 
 import typer
 
@@ -28,53 +28,52 @@ Unset = Annotated[
 ]
 
 
+class ConfigureOptions(TypedDict):
+    """The settings of a queue, by the names that `Queue.configure` has for them."""
+
+    groups: Annotated[GroupMode | None, typer.Option(help="fair: groups take turns; strict: each group one at a time, in order.")]
+    group_limit: Annotated[int | None, typer.Option(help="How many messages of one group may be claimed at once.")]
+    group_rate: Annotated[str | None, typer.Option(help=f"Of one group: {RATE_HELP}")]
+    group_dead: Annotated[GroupDead | None, typer.Option(help="Whether a strict group goes on when a message of it died.")]
+    limit: Annotated[int | None, typer.Option(help="How many messages of the queue may be claimed at once.")]
+    rate: Annotated[str | None, typer.Option(help=RATE_HELP)]
+    order: Annotated[Order | None, typer.Option(help="Whether the first or the last that was put comes first.")]
+    aging_s: Annotated[str | None, typer.Option("--aging", help="So much waiting counts as one step of priority, as in 10m.")]
+    maxsize: Annotated[int | None, typer.Option(help="How many messages may be ready.")]
+    max_attempts: Annotated[int | None, typer.Option(help="After how many failures a message is dead.")]
+    dead_letter_queue: Annotated[str | None, typer.Option(help="The queue that dead messages are put into.")]
+    lease_s: Annotated[str | None, typer.Option("--lease", help="How long a claim lasts, as in 60s.")]
+    backoff: Annotated[str | None, typer.Option(help="How long a failed message waits, and at most, as in 1s:1h; it doubles.")]
+    late_to: Annotated[LateTo | None, typer.Option(help="What becomes of a message that was not started in time.")]
+    keep_done_s: Annotated[str | None, typer.Option("--keep-done", help="How long messages that are done can be looked at, as in 7d.")]
+
+
+class GroupOptions(TypedDict):
+    """The settings of one group, by the names that `QueueGroup.configure` has for them."""
+
+    limit: Annotated[int | None, typer.Option(help="How many of its messages may be claimed at once.")]
+    rate: Annotated[str | None, typer.Option(help=RATE_HELP)]
+    weight: Annotated[int | None, typer.Option(help="How many messages it gives when its turn comes.")]
+    paused: Annotated[bool | None, typer.Option("--pause/--resume", help="Hand nothing of it out, or go on.", show_default=False)]
+
+
 def configure(
     queue: QueueName,
     *,
-    groups: Annotated[GroupMode | None, typer.Option(help="fair: groups take turns; strict: each group one at a time, in order.")] = None,
-    group_limit: Annotated[int | None, typer.Option(help="How many messages of one group may be claimed at once.")] = None,
-    group_rate: Annotated[str | None, typer.Option(help=f"Of one group: {RATE_HELP}")] = None,
-    group_dead: Annotated[GroupDead | None, typer.Option(help="Whether a strict group goes on when a message of it died.")] = None,
-    limit: Annotated[int | None, typer.Option(help="How many messages of the queue may be claimed at once.")] = None,
-    rate: Annotated[str | None, typer.Option(help=RATE_HELP)] = None,
-    order: Annotated[Order | None, typer.Option(help="Whether the first or the last that was put comes first.")] = None,
-    aging: Annotated[str | None, typer.Option(help="So much waiting counts as one step of priority, as in 10m.")] = None,
-    maxsize: Annotated[int | None, typer.Option(help="How many messages may be ready.")] = None,
-    max_attempts: Annotated[int | None, typer.Option(help="After how many failures a message is dead.")] = None,
-    dead_letter_queue: Annotated[str | None, typer.Option(help="The queue that dead messages are put into.")] = None,
-    lease: Annotated[str | None, typer.Option(help="How long a claim lasts, as in 60s.")] = None,
-    backoff: Annotated[str | None, typer.Option(help="How long a failed message waits, and at most, as in 1s:1h; it doubles.")] = None,
-    late_to: Annotated[LateTo | None, typer.Option(help="What becomes of a message that was not started in time.")] = None,
-    keep_done: Annotated[str | None, typer.Option(help="How long messages that are done can be looked at, as in 7d.")] = None,
     unset: Unset = None,
     create: Annotated[bool, typer.Option("--create", help="Create the queue if there is none of this name.")] = False,
     url: StoreUrl = None,
     as_json: AsJson = False,
+    **settings: Unpack[ConfigureOptions],
 ) -> None:
     """Show the settings of a queue, after changing those that are given. They hold for every producer and worker."""
     from holdfast import Queue
 
-    given = {
-        "groups": groups,
-        "group_limit": group_limit,
-        "group_rate": _rate(group_rate),
-        "group_dead": group_dead,
-        "limit": limit,
-        "rate": _rate(rate),
-        "order": order,
-        "aging_s": _seconds(aging),
-        "maxsize": maxsize,
-        "max_attempts": max_attempts,
-        "dead_letter_queue": dead_letter_queue,
-        "lease_s": _seconds(lease),
-        "backoff": _backoff(backoff),
-        "late_to": late_to,
-        "keep_done_s": _seconds(keep_done),
-    }
+    changes = _changes(settings, unset or ())
     with connected(url) as client:
         if not create:
             refuse_unknown(client.store, "queue", queue)
-        if (changes := _changes(given, unset or ())) or create:
+        if changes or create:
             Queue.from_name(queue, client=client).configure(**changes)
         found = _settings(client.store, queue)
     print_result(found, _lines(found), as_json=as_json)
@@ -100,17 +99,14 @@ def group(
     queue: QueueName,
     name: GroupName,
     *,
-    limit: Annotated[int | None, typer.Option(help="How many of its messages may be claimed at once.")] = None,
-    rate: Annotated[str | None, typer.Option(help=RATE_HELP)] = None,
-    weight: Annotated[int | None, typer.Option(help="How many messages it gives when its turn comes.")] = None,
-    paused: Annotated[bool | None, typer.Option("--pause/--resume", help="Hand nothing of it out, or go on.", show_default=False)] = None,
     unset: Unset = None,
     forget: Annotated[bool, typer.Option("--forget", help="Take away all settings of its own first; its messages stay.")] = False,
     url: StoreUrl = None,
     as_json: AsJson = False,
+    **settings: Unpack[GroupOptions],
 ) -> None:
     """Show one group of a queue, after changing what is given. Exits with 3 if nothing is known of it."""
-    changes = _changes({"limit": limit, "rate": _rate(rate), "weight": weight, "paused": paused}, unset or ())
+    changes = _changes(settings, unset or ())
     with known_queue(queue, url) as handle:
         one = handle.group(name)
         if forget:
@@ -145,9 +141,9 @@ def throttle(
     print_result({"queue": queue, "group": group, "throttle_s": delay_s}, text, as_json=as_json)
 
 
-def _changes(given: dict[str, Any], unset: Sequence[str]) -> Any:
+def _changes(given: Mapping[str, Any], unset: Sequence[str]) -> Any:
     """What is given, and what is taken away."""
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: READ[name](value) if name in READ else value for name, value in given.items() if value is not None}
     for text in unset:
         name = next((one for one in given if text.replace("-", "_") in (one, one.removesuffix("_s"))), None)
         if name is None or name == "paused":
@@ -156,18 +152,14 @@ def _changes(given: dict[str, Any], unset: Sequence[str]) -> Any:
     return changes
 
 
-def _rate(text: str | None) -> Rate | None:
-    if text is None:
-        return None
+def _rate(text: str) -> Rate:
     found = re.fullmatch(r"(\d{1,9})/([^:]+)(?::(\d{1,9}))?", text)
     if found is None:
         raise ValueError(f"{text!r} is not a rate: write a number and a time, as in 600/1m, and with :5 how many may come at once")
     return Rate(int(found[1]), seconds_of(found[2]), int(found[3] or 1))
 
 
-def _backoff(text: str | None) -> Backoff | None:
-    if text is None:
-        return None
+def _backoff(text: str) -> Backoff:
     first, _, most = text.partition(":")
     first_s = seconds_of(first)
     most_s = seconds_of(most) if most else max(first_s, Backoff().most_s)
@@ -176,8 +168,12 @@ def _backoff(text: str | None) -> Backoff | None:
     return Backoff(first_s, most_s=most_s)
 
 
-def _seconds(text: str | None) -> float | None:
-    return None if text is None else seconds_of(text)
+READ: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("rate", "group_rate"), _rate),
+    **dict.fromkeys(("aging_s", "lease_s", "keep_done_s"), seconds_of),
+    "backoff": _backoff,
+}
+"""Settings that are given as texts, and how they are read."""
 
 
 def _settings(store: Store, queue: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The commands that steer a queue: pause, resume, redrive, cancel, purge."""
 
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
@@ -8,19 +8,7 @@ from holdfast.cli.commands import NOTHING
 from holdfast.cli.known_names import known_queue, refuse_unknown
 from holdfast.cli.opening import AsJson, StoreUrl, connected
 from holdfast.cli.progress import Lines, progress_bar
-from holdfast.cli.queue.messages import (
-    ErrorClass,
-    ErrorContains,
-    Group,
-    Label,
-    NewerThan,
-    OlderThan,
-    Prefix,
-    QueueName,
-    ValueContains,
-    as_data,
-    narrowed,
-)
+from holdfast.cli.queue.messages import FoundBy, QueueName, as_data, filter_options
 from holdfast.cli.showing import print_result
 from holdfast.wording import counted
 
@@ -47,16 +35,10 @@ def redrive(
     *,
     to: Annotated[str | None, typer.Option("--to-queue", help="The queue is a dead-letter queue: its messages go to this one.")] = None,
     rate_per_s: Annotated[float | None, typer.Option(help="Space them out: so many are due per second.")] = None,
-    older_than: OlderThan = None,
-    newer_than: NewerThan = None,
-    error: ErrorContains = None,
-    error_class: ErrorClass = None,
-    value: ValueContains = None,
-    label: Label = None,
-    group: Group = None,
     url: StoreUrl = None,
     progress: Lines = False,
     as_json: AsJson = False,
+    **found_by: Unpack[FoundBy],
 ) -> None:
     """Give dead letters another chance: those named, or all that the options find, or all; in steps of 1,000.
 
@@ -64,13 +46,12 @@ def redrive(
     """
     from holdfast import Queue
 
-    which = narrowed(
-        older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
-    )
     with connected(url) as client, progress_bar("redriven", lines=progress, quiet=as_json) as show:
         for name in (queue,) if to is None else (queue, to):
             refuse_unknown(client.store, "queue", name)
-        done = Queue.from_name(queue, client=client).redrive(ids or None, to=to, rate_per_s=rate_per_s, on_progress=show, **which)
+        done = Queue.from_name(queue, client=client).redrive(
+            ids or None, to=to, rate_per_s=rate_per_s, on_progress=show, **filter_options(found_by)
+        )
     kept = f"; {counted(len(done.kept), 'message')} stayed, because newer work has the key or the id" if done.kept else ""
     print_result(as_data(done), f"{counted(done.count, 'message')} went back to the line{kept}.", as_json=as_json)
     if ids and not done.count and not done.kept:
@@ -82,27 +63,17 @@ def cancel(
     ids: Ids = None,
     *,
     state: Annotated[str, typer.Option(help="The state of those that the options find: ready, dead or buffered.")] = "ready",
-    older_than: OlderThan = None,
-    newer_than: NewerThan = None,
-    error: ErrorContains = None,
-    error_class: ErrorClass = None,
-    value: ValueContains = None,
-    key_prefix: Prefix = None,
-    label: Label = None,
-    group: Group = None,
     url: StoreUrl = None,
     progress: Lines = False,
     as_json: AsJson = False,
+    **found_by: Unpack[FoundBy],
 ) -> None:
     """Remove messages that are not claimed: those named, or those that the options find; in steps of 1,000.
 
     Exits with 3 if none of those named is there.
     """
-    which = narrowed(
-        older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
-    )
     with known_queue(queue, url) as handle, progress_bar("removed", lines=progress, quiet=as_json) as show:
-        done = handle.cancel(ids or None, state=state, prefix=key_prefix, on_progress=show, **which)  # type: ignore[arg-type]  # the command checks the state
+        done = handle.cancel(ids or None, state=state, on_progress=show, **filter_options(found_by))  # type: ignore[arg-type]  # the command checks the state
     print_result(as_data(done), f"{counted(done.count, 'message')} removed.", as_json=as_json)
     if ids and not done.count:
         raise typer.Exit(NOTHING)

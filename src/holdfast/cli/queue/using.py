@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Unpack
 
 import typer
 from msgspec import DecodeError, json
@@ -13,7 +13,7 @@ from holdfast.cli.commands import NOTHING
 from holdfast.cli.known_names import refuse_unknown
 from holdfast.cli.opening import AlwaysJson, AsJson, CreateStore, StoreUrl, connected, readable, value_of
 from holdfast.cli.progress import Lines, Show, progress_bar
-from holdfast.cli.queue.messages import DeadLetterQueue, MaxAttempts, NewGroup, NewLabels, Priority, QueueName, cut, line
+from holdfast.cli.queue.messages import PutBy, QueueName, cut, line, put_options
 from holdfast.cli.showing import print_result
 from holdfast.wording import counted
 
@@ -36,21 +36,16 @@ def put(
     key: Annotated[str | None, typer.Option(help="The key: at most one living message of the queue has it.")] = None,
     message_id: Annotated[str | None, typer.Option("--id", help="The id; a put under an id that exists changes nothing.")] = None,
     delay_s: Annotated[float, typer.Option(help="Hold it back for so many seconds.")] = 0.0,
-    priority: Priority = 0,
-    max_attempts: MaxAttempts = None,
-    dead_letter_queue: DeadLetterQueue = None,
-    label: NewLabels = None,
-    group: NewGroup = None,
     url: StoreUrl = None,
     create_store: CreateStore = False,
     progress: Lines = False,
     as_json: AsJson = False,
+    **put_by: Unpack[PutBy],
 ) -> None:
     """Put a message, or one for each line of the standard input, in steps of 1,000 lines."""
     from holdfast import Queue
 
-    shared: Any = {"delay_s": delay_s, "priority": priority, "max_attempts": max_attempts, "dead_letter_queue": dead_letter_queue}
-    shared |= {"labels": tuple(label or ()), "group": group}
+    shared: Any = {"delay_s": delay_s, **put_options(put_by)}
     with connected(url, create=create_store) as client:
         handle: Queue[Any] = Queue.from_name(queue, client=client)
         if value is not None and value != "-":
