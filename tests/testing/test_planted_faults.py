@@ -135,7 +135,7 @@ SQLITE: dict[str, tuple[ModuleType, str, str]] = {
     "a missing event in groups": (sqlite_lanes, r"len\(ids\) \* ONE_READY\)", rf"\g<0>{FORGET}"),
 }
 LUA_IN_GROUPS: dict[str, Broken] = {
-    "a dropped field": (r"kept and kept\.priority or 0, now\)", "0, now)"),
+    "a dropped field": (r"kept or \{\}, now\)", "{}, now)"),
     "a wrong order": (r'call\("ZRANGE", queue \.\. ":open"', 'call("ZREVRANGE", queue .. ":open"'),
     "a reused token": (r"(tied = chosen and chosen\.tied(?s:.*?)= pack_claim\()token", r"\1token - 1"),
     "a missed wake-up": (r"lane\.open and lane\.arrivals or 0", "0"),

@@ -1,4 +1,5 @@
 --- What fast claim takes from the lanes of a queue.
+-- @include ready_place
 
 --- Bring as many members of a lane's line as wanted into `line`, and one more: whether there is one decides where the lane stands.
 local function fetch(lane, wanted)
@@ -43,8 +44,7 @@ end
 local function ready_members(chosen)
   local members = {}
   for i, record in ipairs(chosen.records) do
-    local message = cmsgpack.unpack(record)
-    members[i] = struct.pack(READY, TOP - (message.priority or 0), message.position, message.n) .. chosen.ids[i] .. "\0"
+    members[i] = ready_place(cmsgpack.unpack(record)) .. chosen.ids[i] .. "\0"
   end
   return members
 end

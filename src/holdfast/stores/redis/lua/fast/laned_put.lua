@@ -36,7 +36,7 @@ end
 --- The fields and the place that a lane gives its messages with these options.
 function pack_lane(policy, kept)
   local name = policy.groups and kept and kept.group or ""
-  local level, rank = lanes.place_of(policy, kept and kept.priority or 0, now)
+  local level, rank = lanes.place_of(policy, kept or {}, now)
   local fields, count = cmsgpack.pack("lane", name, "rank", rank), 2
   if level ~= 0 then
     fields, count = fields .. cmsgpack.pack("level", level), 3

@@ -1,6 +1,7 @@
 --- What fast settle makes of messages that go back.
 -- @include message_record
 -- @include ending
+-- @include ready_place
 
 --- The message in what is known of it; one whose first claim this is, is joined with how it was put.
 local function whole_message(messages, id, packed)
@@ -28,8 +29,7 @@ local function plan_return(messages, ids, found)
     message.state, message.position = nil, position_behind(message, command.return_to, now, command.delay or 0)
     remember(message, ending, counts)
     kept[2 * i - 1], kept[2 * i] = ids[i] .. "\0", cmsgpack.pack(message)
-    local place = struct.pack(READY, TOP - (message.priority or 0), message.position, message.n)
-    ready[2 * i - 1], ready[2 * i] = "0", place .. ids[i] .. "\0"
+    ready[2 * i - 1], ready[2 * i] = "0", ready_place(message) .. ids[i] .. "\0"
   end
   return kept, ready
 end

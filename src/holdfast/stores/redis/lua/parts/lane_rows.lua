@@ -29,7 +29,7 @@ function rules.line_up(queue, message)
   end
   message.lane, message.level, message.rank = lane, nil, nil
   if message.position <= now then
-    local level, rank = lanes.place_of(policy, message.priority or 0, message.position)
+    local level, rank = lanes.place_of(policy, message, message.position)
     message.level, message.rank = level ~= 0 and level or nil, rank
   end
 end

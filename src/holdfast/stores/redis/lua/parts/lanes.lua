@@ -120,8 +120,9 @@ do
     lane.was = { packed = packed, open_at = open_at, wakes = lane.wakes }
   end
 
-  --- The level and the rank of a message in its lane.
-  function lanes.place_of(policy, priority, position)
+  --- The level and the rank of a message, or of one with these options, in its lane.
+  function lanes.place_of(policy, message, position)
+    local priority = message.priority or 0
     if policy.groups == "strict" then
       return 0, position
     end

@@ -24,6 +24,7 @@
 -- @include objects
 -- @include message_record
 -- @include lane_place
+-- @include ready_place
 
 local queues = {}
 
@@ -87,8 +88,7 @@ end
 local function standing(queue, message)
   local state = state_of(message)
   if state == "ready" then
-    local place = struct.pack(READY, TOP - (message.priority or 0), message.position, message.n)
-    return state, place .. message.id .. (is_fresh(queue, message) and "" or "\0")
+    return state, ready_place(message) .. message.id .. (is_fresh(queue, message) and "" or "\0")
   elseif state == "leased" then
     return state, struct.pack(MOMENT, message["until"], message.n) .. message.id
   elseif state == "dead" then
