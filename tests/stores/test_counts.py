@@ -80,5 +80,5 @@ def test_what_events_say_is_added_before_they_are_pruned(sqlite: Store, path: Pa
 def test_control_counts_that_miss_a_commit_are_wrong(sqlite: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     put(sqlite, "a")
     monkeypatch.setattr("holdfast.stores.sqlite.transaction.SqliteTransaction.save_counts", lambda tx: tx.shifts.clear())
-    put(sqlite, "b", key="k")
+    put(sqlite, "b", labels=("by the rules",))
     assert stats(sqlite).total == 1, "this test would not notice a wrong count"

@@ -115,6 +115,7 @@ REUSE = "(lambda one: one and replace(one, messages=[replace(message, token=mess
 FORGET = '; tx.sql.execute("delete from holdfast_events where n = (select max(n) from holdfast_events)")'
 SQLITE: dict[str, tuple[ModuleType, str, str]] = {
     "a dropped field": (sqlite_commands, r"        item\.max_attempts,\n", "        None,\n"),
+    "a dropped key": (sqlite_commands, r"bindable\(item\.value\), item\.key\)", "bindable(item.value), None)"),
     "a wrong order": (
         sqlite_commands,
         r"tx\.head_rows\(queue, command\.limit\)",

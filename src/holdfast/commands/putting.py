@@ -250,7 +250,7 @@ class Put(Command[Puts], frozen=True):
         return check_batch(len(self.items), size, limits)
 
     def plain(self, *also: str) -> bool:
-        """Whether it puts messages that concern no others: none has a key, and their ids differ. `also` names fields of an item."""
+        """Whether it puts messages that concern no others: their ids differ, and none has a key unless `also`, fields of items, has it."""
         items = self.items
         if len(items) == 1:
             return is_plain(items[0], also) and is_plain(self, ())

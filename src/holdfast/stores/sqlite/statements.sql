@@ -37,15 +37,15 @@ select
 from json_each(?9) as m
 
 -- name: put
--- Adds nothing where the id is taken, the queue is new, it is bounded, or it has lanes and the message none, or the other way round: the
--- rules decide then.
+-- Adds nothing where the id or the key is taken, the queue is new, it is bounded, or it has lanes and the message none, or the other way
+-- round: the rules decide then.
 insert into holdfast_messages (
   queue, id, state, priority, position, alarm, key, attempts, failures, holder, token, since, until, expired_to,
   max_attempts, dead_letter, start_by, created_at, endings, metadata, value, extra, lane, level, rank
 )
-select ?1, ?2, 'ready', ?3, ?4, ?7, null, 0, 0, '', 0, 0, 0, 'place', ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11, ?12, ?13, ?14
+select ?1, ?2, 'ready', ?3, ?4, ?7, ?15, 0, 0, '', 0, 0, 0, 'place', ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11, ?12, ?13, ?14
 where exists (select 1 from holdfast_names where kind = 'queue' and name = ?1 and maxsize is null and laned = (?12 is not null))
-on conflict (queue, id) do nothing
+on conflict do nothing
 
 -- name: add
 insert into holdfast_messages ({added})
@@ -176,15 +176,16 @@ where queue = ? and id = ? and state = 'leased' and token = ? and until > ? and 
 returning n, key, value is null, tied, lane, extra
 
 -- name: settle
+-- ?1 is an object of tokens by id: to take arrays apart would cost as much as to remove the message.
 delete from holdfast_messages
 where n in (
   select m.n
   from json_each(?1) as wanted
-  cross join holdfast_messages as m on m.queue = ?2 and m.id = json_extract(wanted.value, '$[0]')
-  where m.state = 'leased' and m.token = json_extract(wanted.value, '$[1]') and m.until > ?3
+  cross join holdfast_messages as m on m.queue = ?2 and m.id = wanted.key
+  where m.state = 'leased' and m.token = wanted.value and m.until > ?3
 )
 and not exists (select 1 from holdfast_messages where queue = ?2 and tied & 6 > 0)
-returning n, id, token, key, value is null, tied, lane, extra
+returning id, tied > 0 or key is not null or value is null, n, key, value is null, tied, lane, extra
 
 -- name: remove_one
 delete from holdfast_messages

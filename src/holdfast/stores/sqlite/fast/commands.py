@@ -3,21 +3,21 @@
 Each answers as the command's own halves would, or None with nothing done where it takes those to decide.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, json
 
 from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Settle, Together
 from holdfast.commands.allowance import ANSWER_BYTES, Allowance
 from holdfast.commands.checkpoint import carry_out_checkpoint
 from holdfast.commands.endings import told
 from holdfast.commands.plain import uses_only
-from holdfast.commands.topics import queue_topic
+from holdfast.commands.topics import key_topic, queue_topic
 from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
-from holdfast.stores.sqlite.counts import LEASED, ONE_LEASED, ONE_READY
-from holdfast.stores.sqlite.fast.lanes import Settled, claim_from_lanes, follow_settled, put_in_lanes, settled_as, told_settled
+from holdfast.stores.sqlite.counts import ONE_LEASED, ONE_READY
+from holdfast.stores.sqlite.fast.lanes import PLAIN, Settled, claim_from_lanes, follow_settled, put_in_lanes, settled_as, told_settled
 from holdfast.stores.sqlite.fast.sql_transaction import SqlTransaction
 from holdfast.stores.sqlite.lanes import decode_policy
 from holdfast.stores.sqlite.queues import HAS_OVERDUE, HEAD_VALUE, IS_ODD, MAXSIZE, PAUSED, POLICY, as_json
@@ -25,11 +25,17 @@ from holdfast.stores.sqlite.rows import bindable, is_large
 from holdfast.stores.sqlite.statements import SQL, fixed
 
 IN_LINE = {11: "null", 12: "null", 13: "0", 14: "null"}
-"""The last parameters of `put`, of a message without extra fields and without a lane."""
+"""Parameters of `put`, of a message without extra fields and without a lane."""
+NO_OPTIONS = dict.fromkeys((5, 6, 7, 9), "null")
+NO_KEY = {15: "null"}
 
-PUT = fixed(SQL["put"], IN_LINE)
-PUT_PLAIN = fixed(SQL["put"], IN_LINE | dict.fromkeys((5, 6, 7, 9), "null"))
-"""`put` of a message without options."""
+PUT = fixed(SQL["put"], IN_LINE | NO_KEY)
+PUT_PLAIN = fixed(SQL["put"], IN_LINE | NO_OPTIONS | NO_KEY)
+PUT_KEYED = fixed(SQL["put"], IN_LINE | NO_OPTIONS)
+PUT_KEYED_WITH_OPTIONS = fixed(SQL["put"], IN_LINE)
+
+IS_ODD_END, N, IS_APART = 1, 2, 4
+"""Columns of `settle`."""
 
 THROTTLED = "{}"
 """What stands for the policy of a queue that hands nothing out for a while."""
@@ -39,13 +45,15 @@ OPTIONS = ("delay_s", "at", "max_attempts", "dead_letter", "start_within_s", "me
 
 is_plain: Callable[[Item], bool] = uses_only(Item, "id", "value", "priority")
 _is_item = uses_only(Item, "id", "value", "if_ready", "if_leased", "priority", *OPTIONS)
+_has_no_options = uses_only(Item, "id", "value", "if_ready", "if_leased", "priority", "key")
+_is_keyed = uses_only(Item, "id", "value", "if_ready", "if_leased", "priority", "key", *OPTIONS)
 _options = attrgetter(*OPTIONS)
 
 
 def answer(tx: SqlTransaction, command: Command[Any]) -> Puts | Claimed | Held | list[Any] | None:
     """The command's answer, if it is one of the commonest in its simple form."""
     if type(command) is Put:
-        if command.queue not in tx.laned and command.plain():
+        if command.queue not in tx.laned and command.plain("key"):
             return _put(tx, command)
         return put_in_lanes(tx, command) if command.plain("group") else None
     if type(command) is Settle:
@@ -56,23 +64,30 @@ def answer(tx: SqlTransaction, command: Command[Any]) -> Puts | Claimed | Held |
 
 
 def _put(tx: SqlTransaction, command: Put) -> Puts | None:
-    """Messages without keys, of ordinary size, into a queue that exists and has no bounds."""
+    """Messages of ordinary size, several only without keys, into a queue that exists and has no bounds."""
     items, queue = command.items, command.queue
-    ids = [item.id for item in items]
+    ids, key = [item.id for item in items], items[0].key
     is_put = _put_one(tx, queue, items[0]) if len(items) == 1 else put_many(tx, queue, items, set(ids))
     if not is_put:
         return None
     topic = queue_topic(queue)
-    tx.tell(topic, "put", {"ids": ids}, len(ids) * ONE_READY)
+    tx.tell(topic, "put", {"ids": ids} if key is None else {"ids": ids, "keys": [key]}, len(ids) * ONE_READY)
     tx.hints.wake(topic, len(ids))
+    if key is not None:
+        tx.hints.wake(key_topic(queue, key), 1)
     return Puts(ids, [True] * len(ids))
 
 
 def _put_one(tx: SqlTransaction, queue: str, item: Item) -> bool:
+    """Put it unless its id is taken, or its key: then its policies decide."""
     if is_large(item.value):
         return False
     if is_plain(item):
         done = tx.sql.execute(PUT_PLAIN, (queue, item.id, item.priority, tx.now, tx.now, bindable(item.value)))
+    elif item.key is not None and _has_no_options(item):
+        done = tx.sql.execute(PUT_KEYED, (queue, item.id, item.priority, tx.now, tx.now, bindable(item.value), item.key))
+    elif item.key is not None and _is_keyed(item):
+        done = tx.sql.execute(PUT_KEYED_WITH_OPTIONS, (*_row(tx, queue, item), item.key))
     elif _is_item(item):
         done = tx.sql.execute(PUT, _row(tx, queue, item))
     else:
@@ -180,18 +195,24 @@ def _settle(tx: SqlTransaction, command: Settle) -> Held | None:
     if not receipts or command.all_or_none or any(receipt.queue != receipts[0].queue for receipt in receipts):
         return None
     queue = receipts[0].queue
-    gone = settle_many(tx, queue, [(receipt.id, receipt.token) for receipt in receipts])
-    return _tell_settled(tx, queue, receipts, gone) if gone else None
+    claims = {receipt.id: receipt.token for receipt in receipts}
+    gone = settle_many(tx, queue, claims)
+    if not gone:
+        return None
+    ids = list(claims) if len(gone) == len(claims) else [message_id for message_id in claims if message_id in gone]
+    settled = [gone[message_id] for message_id in ids]
+    tx.tell(queue_topic(queue), "settled", told_settled(ids, settled), -len(ids) * ONE_LEASED)
+    follow_settled(tx, queue, settled)
+    return Held([message_id in gone for message_id in claims])
 
 
-def settle_many(tx: SqlTransaction, queue: str, claims: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Settled]:
-    """Remove what these claims, by id and token, still hold; return which of them did. Their lanes have to follow yet."""
-    rows = tx.sql.execute(SQL["settle"], (as_json(claims), queue, tx.now)).fetchall()
-    tx.shift(queue, LEASED, -len(rows))
-    apart = [row[0] for row in rows if row[4]]
+def settle_many(tx: SqlTransaction, queue: str, claims: Mapping[str, int]) -> dict[str, Settled]:
+    """Remove what these claims, tokens by id, still hold; return which of them did. Counts and lanes have to follow yet."""
+    rows = tx.sql.execute(SQL["settle"], (json.encode(claims).decode(), queue, tx.now)).fetchall()
+    apart = [row[N] for row in rows if row[IS_APART]]
     if apart:
         tx.sql.execute(SQL["drop_values"], (as_json(apart),))
-    return {(row[1], row[2]): settled_as(*row[3:]) for row in rows}
+    return {row[0]: settled_as(*row[IS_APART - 1 :]) if row[IS_ODD_END] else PLAIN for row in rows}
 
 
 def _settle_one(tx: SqlTransaction, receipt: Receipt) -> Held | None:
@@ -209,11 +230,3 @@ def _settle_one(tx: SqlTransaction, receipt: Receipt) -> Held | None:
     tx.tell(queue_topic(queue), "settled", told_settled([message_id], [settled]), -ONE_LEASED)
     follow_settled(tx, queue, [settled])
     return Held([True])
-
-
-def _tell_settled(tx: SqlTransaction, queue: str, receipts: Sequence[Receipt], gone: dict[tuple[str, int], Settled]) -> Held:
-    claims = [(receipt.id, receipt.token) for receipt in receipts]
-    done = [claim for claim in claims if claim in gone]
-    tx.tell(queue_topic(queue), "settled", told_settled([message_id for message_id, _ in done], [gone[claim] for claim in done]))
-    follow_settled(tx, queue, gone.values())
-    return Held([claim in gone for claim in claims])

@@ -122,14 +122,19 @@ def _claim(tx: SharedTransaction, queue: str, jobs: list[Job]) -> list[Job]:
 
 
 def _settle(tx: SharedTransaction, queue: str, jobs: list[Job]) -> list[Job]:
-    """Those that still hold something; of two with one receipt, the first."""
-    commands: list[Any] = [job.command for job in jobs]
-    claims = [(command.receipts[0].id, command.receipts[0].token) for command in commands]
-    gone = settle_many(tx, queue, claims)
-    done = {claim: job for claim, job in reversed(list(zip(claims, jobs, strict=True))) if claim in gone}
+    """Those that still hold something; of two with one receipt, the first. Of two claims on one message each is settled for itself."""
+    first: dict[str, tuple[Job, int]] = {}
+    for job in jobs:
+        command: Any = job.command
+        receipt = command.receipts[0]
+        if first.setdefault(receipt.id, (job, receipt.token))[1] != receipt.token:
+            return []
+    gone = settle_many(tx, queue, {message_id: token for message_id, (_, token) in first.items()})
+    done = {message_id: job for message_id, (job, _) in first.items() if message_id in gone}
     if done:
         topic = queue_topic(queue)
-        tx.append([Draft(topic, "settled", told_settled([claim[0]], [gone[claim]])) for claim in reversed(done)])
+        tx.append([Draft(topic, "settled", told_settled([message_id], [gone[message_id]])) for message_id in done])
+        tx.shift(queue, LEASED, -len(done))
         follow_settled(tx, queue, gone.values())
     for job in done.values():
         job.answer, job.error = Held([True]), None

@@ -22,9 +22,14 @@ from holdfast.stores.sqlite.counts import ONE_READY
 from holdfast.stores.sqlite.fast.sql_transaction import SqlTransaction
 from holdfast.stores.sqlite.lanes import decode_policy, read_lane
 from holdfast.stores.sqlite.rows import bindable, group_in, is_large
-from holdfast.stores.sqlite.statements import SQL
+from holdfast.stores.sqlite.statements import SQL, fixed
 
 DONE: Final = {"to": "done"}
+
+PUT_LINED: Final = fixed(SQL["put"], {15: "null"})
+"""`put` of a message without a key.
+
+Keys are looked up where messages have no lanes, and by the rules."""
 
 POLICY, MAXSIZE, IS_TAKEN, LANE_TO_PUT = 0, 1, 2, 3
 """Columns of `lane_to_put`."""
@@ -57,9 +62,9 @@ def put_in_lanes(tx: SqlTransaction, command: Put) -> Puts | None:
 def _put(tx: SqlTransaction, queue: str, items: Sequence[Item], policy: Policy, lanes: Mapping[str, Lane | None]) -> Puts:
     rows = [_row(tx.now, queue, item, policy) for item in items]
     if len(rows) == 1:
-        tx.sql.execute(SQL["put"], rows[0])
+        tx.sql.execute(PUT_LINED, rows[0])
     else:
-        tx.sql.executemany(SQL["put"], rows)
+        tx.sql.executemany(PUT_LINED, rows)
     ids, groups = [item.id for item in items], [item.group for item in items]
     has_groups = any(group is not None for group in groups)
     facts = {"ids": ids, "groups": groups} if has_groups else {"ids": ids}
@@ -106,6 +111,10 @@ class Settled(NamedTuple):
     slot: str | None
 
 
+PLAIN: Final = Settled(None, None, None)
+"""What most messages are: nothing follows their end."""
+
+
 def settled_as(key: str | None, _is_apart: int, tied: int, lane: str | None, extra: bytes | None) -> Settled:
     """What the columns of `settle` and `settle_one` say."""
     return Settled(key, (lane or group_in(extra)) if tied & TOLD_GROUP else None, lane if tied & SLOT_OF_GROUP else None)
@@ -113,6 +122,8 @@ def settled_as(key: str | None, _is_apart: int, tied: int, lane: str | None, ext
 
 def told_settled(ids: Sequence[str], settled: Sequence[Settled]) -> Mapping[str, object]:
     """What the event says about messages that are done."""
+    if settled.count(PLAIN) == len(settled):
+        return {"ids": ids, **DONE}
     groups = [one.group for one in settled]
     has_groups = any(group is not None for group in groups)
     return told(ids, [one.key for one in settled], {"groups": groups, **DONE} if has_groups else DONE)
@@ -120,6 +131,7 @@ def told_settled(ids: Sequence[str], settled: Sequence[Settled]) -> Mapping[str,
 
 def follow_settled(tx: SqlTransaction, queue: str, settled: Collection[Settled]) -> None:
     """Do what the ends of these claims ask for."""
+    settled = [one for one in settled if one is not PLAIN]
     keys = [one.key for one in settled if one.key is not None]
     if keys:
         promote_keys(tx, queue, keys)
