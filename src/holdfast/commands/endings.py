@@ -223,7 +223,7 @@ def announce(tx: Transaction, messages: Iterable[Message]) -> None:
 def event(queue: str, name: str, messages: Sequence[Message], **more: object) -> Draft:
     """An event of a queue: ids and keys, never values."""
     groups = [message.group for message in messages]
-    if any(group is not None for group in groups):
+    if groups.count(None) != len(groups):
         more = {"groups": groups, **more}
     return Draft(queue_topic(queue), name, told([message.id for message in messages], [message.key for message in messages], more))
 

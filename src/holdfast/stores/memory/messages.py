@@ -101,14 +101,13 @@ class Messages:
             self._queue(message.queue).enter(kept)
 
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
-        ties = {message.n: message.tied for message in messages}
-        for message in self._current(messages):
-            self._change(message, message.leased(holder, token, self.now, until, expired_to, tied=ties[message.n]))
+        now = self.now
+        for queue, before, message in self._changing(messages):
+            queue.change(before, before.leased(holder, token, now, until, expired_to, tied=message.tied))
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
-        for message in self._current(messages):
-            self._note_message(message)
-            self._queue(message.queue).extend(message, until)
+        for queue, message, _ in self._changing(messages):
+            queue.extend(message, until)
 
     def renew_claim(self, receipt: Receipt, until: int, *, progress: bool) -> bool:
         queue = self._found(receipt.queue)
@@ -120,9 +119,8 @@ class Messages:
         return True
 
     def remove(self, messages: Sequence[Message]) -> None:
-        for message in self._current(messages):
-            self._note_message(message)
-            self._queue(message.queue).leave(message)
+        for queue, message, _ in self._changing(messages):
+            queue.leave(message)
 
     def save_messages(self, messages: Sequence[Message]) -> None:
         for message in messages:
@@ -192,22 +190,34 @@ class Messages:
         queue.now = self.now
         return queue
 
-    def _current(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages as they are now, but for those that are gone."""
-        found = [self.tables.messages.get(message.n) for message in messages]
-        return [message for message in found if message is not None]
+    def _changing(self, messages: Sequence[Message]) -> list[tuple[MemoryQueue, Message, Message]]:
+        """Each message that is still there, behind its queue and itself as it is now; it is noted that they are about to change."""
+        known, undo, queue = self.tables.messages, self.undo, None
+        found = []
+        for message in messages:
+            before = known.get(message.n)
+            if before is None:
+                continue
+            if queue is None or queue.name != before.queue:
+                queue = self._queue(before.queue)
+                undo.queues.add(before.queue)
+            undo.note_before(known, before.n, before)
+            found.append((queue, before, message))
+        return found
 
     def _change(self, before: Message, after: Message) -> None:
         self._note_message(before)
-        self.undo.queues.add(after.queue)
-        if before.state == after.state == "leased" and (before.queue, before.until) == (after.queue, after.until):
+        if before.queue != after.queue or before.id != after.id:
+            self.undo.queues.add(after.queue)
+            self._queue(before.queue).leave(before)
+            self._queue(after.queue).enter(after)
+        elif before.state == after.state == "leased" and before.until == after.until:
             self.tables.messages[after.n] = after  # Its place among its holder's stays.
-            return
-        self._queue(before.queue).leave(before)
-        self._queue(after.queue).enter(after)
+        else:
+            self._queue(after.queue).change(before, after)
 
     def _note_message(self, message: Message) -> None:
-        """Say that this message is about to change."""
+        """Say that this message, which is there or new, is about to change."""
         self.undo.note(self.tables.messages, message.n)
         self.undo.queues.add(message.queue)
 

@@ -140,9 +140,25 @@ class MemoryQueue:
 
     def enter(self, message: Message) -> None:
         """Keep a message, new or changed; a changed one has left before."""
+        self.messages[message.n] = message
+        self.ids[message.id] = message.n
+        self._enter_orders(message)
+
+    def change(self, before: Message, after: Message) -> None:
+        """Keep another form of a message, under the same id."""
+        self.messages[after.n] = after
+        self.ids[after.id] = after.n
+        self._leave_orders(before)
+        self._enter_orders(after)
+
+    def leave(self, message: Message) -> None:
+        """Forget a message, as it was when it entered."""
+        del self.messages[message.n]
+        self.ids.pop(message.id, None)
+        self._leave_orders(message)
+
+    def _enter_orders(self, message: Message) -> None:
         n, key = message.n, message.key
-        self.messages[n] = message
-        self.ids[message.id] = n
         match message.state:
             case "ready":
                 self.line(message.priority).add(message.position, n, ahead=message.position > self.now)
@@ -170,11 +186,8 @@ class MemoryQueue:
         elif message.key is not None:
             self.copies[message.key] = message.n
 
-    def leave(self, message: Message) -> None:
-        """Forget a message, as it was when it entered."""
+    def _leave_orders(self, message: Message) -> None:
         n, key = message.n, message.key
-        del self.messages[n]
-        self.ids.pop(message.id, None)
         match message.state:
             case "ready":
                 self.lines[message.priority].leave(n)
@@ -190,7 +203,7 @@ class MemoryQueue:
             case _:
                 self._leave_apart(message)
                 return
-        if self.live.get(key) == n:
+        if key is not None and self.live.get(key) == n:
             del self.live[key]
 
     def _leave_apart(self, message: Message) -> None:

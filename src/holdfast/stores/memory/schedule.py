@@ -70,6 +70,8 @@ class Schedule:
 
     def upto(self, moment: int, limit: int) -> list[int]:
         """The first numbers, at most `limit`, of slots no later than the moment."""
+        if not self.heap and (numbers := self._at_once(moment, limit)) is not None:
+            return numbers
         taken: list[Slot] = []
         try:
             self._take(moment, limit, taken)
@@ -77,6 +79,17 @@ class Schedule:
             # They come before all others, so the line stays sorted. One call, so that an interrupt comes before or after it.
             self.line.extendleft(taken[::-1])
         return [n for _, n in taken]
+
+    def _at_once(self, moment: int, limit: int) -> list[int] | None:
+        """The same, of a line from which none of them has left; None where one has."""
+        numbers: list[int] = []
+        for position, n in islice(self.line, limit):
+            if position > moment:
+                break
+            if not self._is_current(position, n) or (numbers and numbers[-1] == n):
+                return None
+            numbers.append(n)
+        return numbers
 
     def behind(self, slot: Slot, limit: int) -> list[int]:
         """The first numbers, at most `limit`, of slots behind this one; costs by those before it, and by all that came out of order."""
