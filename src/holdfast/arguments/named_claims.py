@@ -39,8 +39,8 @@ class NamedClaims:
     def __init__(self, claims: Claims, queue: str | None = None) -> None:
         # One that is named twice counts once.
         self._all = [*{one.receipt: one for one in map(_Named, _listed(claims))}.values()]
-        for one in self._all:
-            if queue is not None and one.receipt.queue != queue:
+        for one in self._all if queue is not None else ():
+            if one.receipt.queue != queue:
                 message = f"claim {one.receipt.claim_id} belongs to queue {one.receipt.queue!r}, not to {queue!r}: settle it there"
                 raise ValueError(message)
         self._ours = [one for one in self._all if not one.is_inherited]
@@ -108,15 +108,16 @@ def _listed(claims: Any) -> list[ClaimLike | str]:
 class _Named:
     """One of them; only an object, not an id, has a hold."""
 
+    __slots__ = ("hold", "is_inherited", "keepalive", "receipt")
+
     def __init__(self, claim: ClaimLike | str) -> None:
         self.hold: Hold | None = getattr(claim, "hold", None)
         self.keepalive: Keepalive | None = getattr(claim, "keepalive", None)
         self.is_inherited = self.hold is not None and self.hold.is_inherited
-        self.receipt = self._receipt(claim)
+        name = None if self.hold is None else self.hold.name
+        self.receipt: Receipt = name if isinstance(name, Receipt) else self._receipt(claim)
 
     def _receipt(self, claim: ClaimLike | str) -> Receipt:
-        if self.hold is not None and isinstance(self.hold.name, Receipt):
-            return self.hold.name
         if not isinstance(claim, str) and not hasattr(type(claim), "claim_id"):
             raise TypeError(f"a list of claims, or of their `claim_id`s, has {shown(claim)} ({type(claim).__name__}) in it")
         return Receipt.parse(claim if isinstance(claim, str) else claim.claim_id)

@@ -14,6 +14,7 @@ from holdfast.codec import check_name
 from holdfast.codec.call_fields import RENEW_INTERVAL_S
 from holdfast.commands import LeaseName
 from holdfast.errors import ClaimLost, LeaseLost
+from holdfast.process import forks
 from holdfast.process.callbacks import call_each_once
 from holdfast.process.frames import frames_of_threads
 from holdfast.records import NEVER, Message, Receipt, seconds_in
@@ -37,12 +38,12 @@ MACHINE_CHARACTERS: Final = 64
 
 def this_process() -> str:
     """The default name of a holder: the machine and the process."""
-    return _name_of_process(os.getpid())
+    return _name_of(forks.this_process())
 
 
 @lru_cache(maxsize=1)
-def _name_of_process(pid: int) -> str:
-    return f"{platform.node()[:MACHINE_CHARACTERS]}:{pid}"
+def _name_of(_: forks.Process) -> str:
+    return f"{platform.node()[:MACHINE_CHARACTERS]}:{os.getpid()}"
 
 
 def claimer_of(claimer: str | None) -> str:
@@ -67,7 +68,7 @@ class Hold:
         "__weakref__",
         "_callbacks",
         "_now",
-        "_pid",
+        "_process",
         "_reason",
         "auto_renew",
         "ends_at",
@@ -119,13 +120,15 @@ class Hold:
         self.where: Callable[[], str] | None = None
         self.keeper: Callable[[], object] | None = None
         self._now = now
-        self._pid = os.getpid()
+        self._process = forks.this_process()
         self._reason = ""
         self.is_over = False
         self._callbacks: list[Callable[[], object]] = []
         self.lease_s = lease_s
-        self.interval_s = interval_of(lease_s, renew_interval_s)
-        self.renewed(started, lease_s)
+        self.interval_s = interval_s = interval_of(lease_s, renew_interval_s)
+        self.ends_at = inf if lease_s is None else started + lease_s
+        self.trusted_until = trusted_until(started, lease_s)
+        self.renew_at = started + interval_s
 
     def renewed(self, started: float, lease_s: float | None) -> None:
         """Trust it again, for a lease that was asked for at `started`."""
@@ -156,7 +159,7 @@ class Hold:
     @property
     def is_inherited(self) -> bool:
         """Whether this process is a fork of the one that holds it."""
-        return self._pid != os.getpid()
+        return self._process is not forks.this_process()
 
     @property
     def trusted_for_s(self) -> float:

@@ -13,7 +13,12 @@ class Forkable(Protocol):
         ...
 
 
+class Process:
+    """Stands for one process: asking the system for its number at every claim would cost more than most of what a claim does."""
+
+
 _all: WeakSet[Forkable] = WeakSet()
+_current = Process()
 
 
 def look_after(thing: Forkable) -> None:
@@ -21,7 +26,14 @@ def look_after(thing: Forkable) -> None:
     _all.add(thing)
 
 
+def this_process() -> Process:
+    """The process that runs this; a forked child is another one."""
+    return _current
+
+
 def _begin_all() -> None:
+    global _current  # noqa: PLW0603 - there is one process
+    _current = Process()
     for thing in list(_all):
         thing.begin_in_child()
 
