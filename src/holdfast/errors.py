@@ -129,7 +129,7 @@ class ResultMissing(HoldfastError):
 
 
 class ResultNotKept(ResultMissing):
-    """It was done, and will not be repeated, but its result could not be kept: it cannot be encoded or is too large."""
+    """It was done, and will not be repeated, but its result is not kept: it cannot be encoded, is too large, or its worker keeps none."""
 
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)

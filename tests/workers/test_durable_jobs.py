@@ -372,7 +372,7 @@ def test_a_version_that_this_code_cannot_go_on_with_is_given_back(bench: Bench) 
     assert (job.status().error or "").startswith("UnknownTask")
     both.task(name="order", version="2", versions=["1"])(order)
     bench.drain(both, delayed=True)
-    assert (job.status().state, seen) == ("gone", ["1"])
+    assert (job.status().state, seen) == ("done", ["1"])
 
 
 def test_a_map_has_the_results_in_order_and_collects_failures(bench: Bench) -> None:

@@ -146,7 +146,7 @@ def test_a_task_that_takes_the_job_gets_the_one_that_runs(client: ControlPlaneCl
         inner(7)
 
 
-def test_results_are_kept_unless_the_function_returns_none(client: ControlPlaneClient) -> None:
+def test_results_are_kept_unless_the_task_says_otherwise(client: ControlPlaneClient) -> None:
     app = Tasks(client=client)
 
     @app.task
@@ -160,7 +160,7 @@ def test_results_are_kept_unless_the_function_returns_none(client: ControlPlaneC
     def dropped(x: int) -> int:
         return x
 
-    assert [task.options.results for task in app.tasks] == [False, True, False]
+    assert [task.options.results for task in app.tasks] == [True, True, False]
 
 
 def test_a_codec_of_the_user_encodes_the_arguments(client: ControlPlaneClient) -> None:

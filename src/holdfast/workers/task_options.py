@@ -18,7 +18,7 @@ from holdfast.workers.orders import Options
 class TaskDefaults(JobOptions, total=False):
     """The options of `Tasks` that hold for each task that does not say otherwise.
 
-    `results` is on by default, unless the function is annotated to return None.
+    `results` is on by default: `results=False` saves a write for each job whose end nobody asks for.
     """
 
     if_present: IfPresent | None
@@ -67,7 +67,7 @@ def make_task(
     version = options.get("version")
     defaults: dict[str, Any] = {
         "execution": "tasks" if handler.is_async else "threads",
-        "results": result_type is not type(None),
+        "results": True,
         "result_codec": codec_for(declared(result_type), options.get("codec")),
     }
     fields["versions"] = (*(() if version is None else (version,)), *options.get("versions", ()))

@@ -132,7 +132,7 @@ async def test_it_waits_for_more_within_s_of_the_first(client: ControlPlaneClien
     clock.advance(5.0)
     await runner.until(lambda: calls == [[1, 2, 3], [4]])
     await worker.stop()
-    assert [(await job.status()).state for job in (second, third)] == ["gone", "gone"]
+    assert [(await job.status()).state for job in (second, third)] == ["done", "done"]
 
 
 async def test_what_waits_for_a_batch_is_given_back_at_the_end_and_burns_nothing(client: ControlPlaneClient) -> None:

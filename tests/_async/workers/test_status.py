@@ -92,5 +92,5 @@ async def test_a_job_that_was_cancelled_or_never_was_says_so(client: ControlPlan
     assert await job.cancel() == "cancelled"
     assert (await job.status()).state == "cancelled"
     await run(app)
-    assert (await other.status()).state == "gone"
+    assert (await other.status()).state == "done"
     assert (await send.job("nothing").status()).state == "gone"

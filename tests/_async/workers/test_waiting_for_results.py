@@ -7,13 +7,14 @@ from msgspec import Raw
 
 from holdfast import Bury
 from holdfast._async.flows import awaiting
+from holdfast._async.handles.job import AsyncJob
 from holdfast._async.handles.queue import AsyncQueue
 from holdfast._async.handles.tasks import AsyncTasks
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, encode_key
 from holdfast.commands import Change, Changes, Together, Write
 from holdfast.commands.topics import dict_topic, watch_topic
-from holdfast.errors import Closed, JobFailed, JobGone, ResultMissing
+from holdfast.errors import Closed, JobFailed, JobGone, ResultMissing, ResultNotKept
 from holdfast.workers import result_waits
 from holdfast.workers.names import results_of
 from tests.runners import AsyncRunner
@@ -202,8 +203,27 @@ async def test_a_job_that_is_done_and_kept_has_ended(client: ControlPlaneClient)
     assert (status.state, status.task, status.attempts, (status.worker or "").split("/")[0]) == ("done", "note", 1, "me")
     assert status.finished_at is not None
     assert [one.state async for one in job.watch()] == ["done"]
-    with pytest.raises(ResultMissing):
-        await job.result(timeout_s=0)
+    assert await AsyncJob("default", job.id, client=client).result(timeout_s=0) is None
     with pytest.raises(JobGone):
         await job.send("late")
     assert await job.cancel() == "absent"
+
+
+@pytest.mark.parametrize(("keep_done_s", "error"), [(None, ResultMissing), (60.0, ResultNotKept)])
+async def test_a_function_that_returns_nothing_has_the_result_none(
+    client: ControlPlaneClient, keep_done_s: float | None, error: type[ResultMissing]
+) -> None:
+    app = AsyncTasks(client=client)
+
+    async def note() -> None: ...
+
+    kept, unkept = app.task(name="kept")(note), app.task(name="unkept", results=False)(note)
+    await AsyncQueue[Any]("default", client=client).configure(keep_done_s=keep_done_s)
+    jobs = [await kept.put(), await unkept.put()]
+    await app.run(until_empty=True, signals=False, heartbeat_s=None)
+    assert await jobs[0].result(timeout_s=0) is None
+    with pytest.raises(ResultMissing, match="results=True keeps them") as caught:
+        await jobs[1].result(timeout_s=0)
+    assert type(caught.value) is error
+    with pytest.raises(ResultMissing, match="never existed"):
+        await AsyncJob("default", "nobody", client=client).result(timeout_s=0)

@@ -131,7 +131,7 @@ def test_it_waits_for_more_within_s_of_the_first(client: ControlPlaneClient, clo
     clock.advance(5.0)
     runner.until(lambda: calls == [[1, 2, 3], [4]])
     worker.stop()
-    assert [(job.status()).state for job in (second, third)] == ["gone", "gone"]
+    assert [(job.status()).state for job in (second, third)] == ["done", "done"]
 
 
 def test_what_waits_for_a_batch_is_given_back_at_the_end_and_burns_nothing(client: ControlPlaneClient) -> None:

@@ -91,5 +91,5 @@ def test_a_job_that_was_cancelled_or_never_was_says_so(client: ControlPlaneClien
     assert job.cancel() == "cancelled"
     assert (job.status()).state == "cancelled"
     run(app)
-    assert (other.status()).state == "gone"
+    assert (other.status()).state == "done"
     assert (send.job("nothing").status()).state == "gone"

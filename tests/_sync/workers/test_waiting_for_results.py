@@ -8,13 +8,14 @@ from msgspec import Raw
 
 from holdfast import Bury
 from holdfast._sync.flows import awaiting
+from holdfast._sync.handles.job import Job
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.tasks import Tasks
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, encode_key
 from holdfast.commands import Change, Changes, Together, Write
 from holdfast.commands.topics import dict_topic, watch_topic
-from holdfast.errors import Closed, JobFailed, JobGone, ResultMissing
+from holdfast.errors import Closed, JobFailed, JobGone, ResultMissing, ResultNotKept
 from holdfast.workers import result_waits
 from holdfast.workers.names import results_of
 from tests.runners import Runner
@@ -195,8 +196,27 @@ def test_a_job_that_is_done_and_kept_has_ended(client: ControlPlaneClient) -> No
     assert (status.state, status.task, status.attempts, (status.worker or "").split("/")[0]) == ("done", "note", 1, "me")
     assert status.finished_at is not None
     assert [one.state for one in job.watch()] == ["done"]
-    with pytest.raises(ResultMissing):
-        job.result(timeout_s=0)
+    assert Job("default", job.id, client=client).result(timeout_s=0) is None
     with pytest.raises(JobGone):
         job.send("late")
     assert job.cancel() == "absent"
+
+
+@pytest.mark.parametrize(("keep_done_s", "error"), [(None, ResultMissing), (60.0, ResultNotKept)])
+def test_a_function_that_returns_nothing_has_the_result_none(
+    client: ControlPlaneClient, keep_done_s: float | None, error: type[ResultMissing]
+) -> None:
+    app = Tasks(client=client)
+
+    def note() -> None: ...
+
+    kept, unkept = app.task(name="kept")(note), app.task(name="unkept", results=False)(note)
+    Queue[Any]("default", client=client).configure(keep_done_s=keep_done_s)
+    jobs = [kept.put(), unkept.put()]
+    app.run(until_empty=True, signals=False, heartbeat_s=None)
+    assert jobs[0].result(timeout_s=0) is None
+    with pytest.raises(ResultMissing, match="results=True keeps them") as caught:
+        jobs[1].result(timeout_s=0)
+    assert type(caught.value) is error
+    with pytest.raises(ResultMissing, match="never existed"):
+        Job("default", "nobody", client=client).result(timeout_s=0)

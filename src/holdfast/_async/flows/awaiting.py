@@ -150,8 +150,8 @@ async def _look(store: AsyncStore, queue: str, ids: Sequence[str]) -> dict[str, 
         half = len(ids) // 2
         return await _look(store, queue, ids[:half]) | await _look(store, queue, ids[half:])
     kept: dict[str, Raw] = {entry.key: entry.value for entry in entries.entries}
-    living = {message.id: message for message in browsed.living}
-    found = {message_id: _found(queue, message_id, kept, living.get(message_id)) for message_id in ids}
+    messages = {message.id: message for message in browsed.messages}
+    found = {message_id: _found(queue, message_id, kept, messages.get(message_id)) for message_id in ids}
     return {message_id: each for message_id, each in found.items() if each is not None}
 
 
@@ -161,16 +161,19 @@ def _keys(message_id: str) -> tuple[str, str]:
 
 
 def _found(queue: str, message_id: str, kept: Mapping[str, Raw], message: Message | None) -> Found | None:
-    """What is known of one job, whose message is None once it has ended."""
+    """What is known of one job, whose message is None once it has ended, or done if it is kept for a while."""
     if (result := kept.get(encode_key(message_id))) is not None:
         return result
     if (said := kept.get(failure_key(message_id))) is not None:
-        return _failed(queue, message_id, json.decode(said, type=_Failure), is_there=message is not None)
+        return _failed(queue, message_id, json.decode(said, type=_Failure), is_there=message is not None and message.state != "done")
     if message is None:
         return ResultMissing(
             f"job {message_id} of queue {queue!r} is gone without a result: its worker keeps none (results=True keeps them), "
-            "its result has expired, or the job never existed"
+            "it has expired (keep_result_s=), or the job never existed"
         )
+    if message.state == "done":
+        reason = "its worker keeps none (results=True keeps them), or it has expired (keep_result_s=)"
+        return ResultNotKept(f"job {message_id} of queue {queue!r} was done, and its result is not there: {reason}", reason)
     if message.state == "dead":
         return JobFailed(f"job {message_id} of queue {queue!r} is dead: {message.last_error or 'its worker died every time'}")
     return None

@@ -44,11 +44,12 @@ class AsyncJob(StoreHandle, Generic[R]):
         super().__init__(codec_for(type, codec), **where)
 
     async def result(self, *, timeout_s: float | None = None) -> R:
-        """What the function returned; waits for it, without `timeout_s` for as long as that takes.
+        """What the function returned, None if it returned nothing; waits for it, without `timeout_s` for as long as that takes.
 
-        Needs a worker that keeps results (`results=True`). With `timeout_s` raises `TimeoutError` after that long, 0 asks once. Raises
-        `JobFailed` if the job is dead, `JobCancelled` if it was cancelled, `ResultNotKept` if it was done and what it returned could not be
-        kept, and `ResultMissing` if it is gone without a result or was never put.
+        Needs a worker that keeps results: those of tasks do, unless a task has `results=False`; those of consumers with `results=True`.
+        With `timeout_s` raises `TimeoutError` after that long, 0 asks once. Raises `JobFailed` if the job is dead, `JobCancelled` if it
+        was cancelled, `ResultNotKept` if it was done and its result is not kept, and `ResultMissing` if it is gone without a result or was
+        never put.
         """
         wait_s = math.inf if timeout_s is None else timeout_s
         found: R = await result(self._reach().async_store, self.queue, self.id, self._codec, wait_s)
