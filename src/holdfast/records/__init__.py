@@ -102,7 +102,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     rank: int | None = None
     """Its place in the lane, behind those of a higher level; None while it is out of line because it is not due."""
     tied: int = 0
-    """What the end of its claim has to do, as bits of `policy_records`."""
+    """What the end of its claim has to do, as bits that `records.policies` names."""
     ended_at: int | None = None
     trace: str | None = None
 

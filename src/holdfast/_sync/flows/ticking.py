@@ -35,9 +35,6 @@ QUIET_S = 1.0
 CROWD = 50
 """Where more processes than these put runs, each reads it less often, so that all together ask the store no more often than these do."""
 
-LOOKS_PER_S = 50.0
-"""How often all processes together read it: where there are more of them, each reads it less often."""
-
 SEEN_US = 300 * SECOND
 """How often a schedule that this code declares is marked as seen."""
 

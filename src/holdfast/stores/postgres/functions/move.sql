@@ -31,7 +31,6 @@ declare
   target text := coalesce(c ->> 'to_queue', of_queue);
   ending text := c ->> 'to';
   found_ids text[];
-  redriven jsonb;
 begin
   -- Their rows were locked before.
   found_ids := array(

@@ -1,7 +1,7 @@
 """The policies that a queue acts on, as a table of values behind their names.
 
 It looks at `timeout`, `accepts_dedupe_key`, `guarantee`, `ack_timing`, `requires_dedupe_key`, `maxsize`, `overflow`, `fanout` and
-`subscribers`; their other values, and all those of `descriptions`, describe what holds anyway. Results are in `commits`, hooks in `hooks`.
+`subscribers`; their other values, and all those of `descriptive`, describe what holds anyway. Results are in `commits`, hooks in `hooks`.
 """
 
 from dataclasses import dataclass
