@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tools.sizes import hand_written
 from tools.syntax import parsed
 
-FIELDS: Final = {"priority": 46, "max_attempts": 24, "metadata": 28, "expired_to": 34, "start_by": 30, "labels": 6}
+FIELDS: Final = {"priority": 46, "max_attempts": 24, "metadata": 28, "expired_to": 34, "start_by": 29, "labels": 6}
 """Each with the most files of the engine that may name it: `labels` only travels with a message, as most new fields would."""
 
 EVERYWHERE: Final = {"labels": 11}

@@ -16,7 +16,7 @@ from holdfast.errors import NotAllowed, StoreError
 from holdfast.stores import Store
 from holdfast.stores.postgres import function_names, schema
 from holdfast.stores.postgres.function_names import digest, names, own, texts_in
-from holdfast.stores.postgres.placeholders import PLACEHOLDERS, filled_in
+from holdfast.stores.postgres.placeholders import FILLED_IN, PLACEHOLDERS, filled_in
 from holdfast.testing.conformance.asking import put, write
 from tests.cli.running import holdfast
 
@@ -179,7 +179,7 @@ def test_no_function_has_a_name_that_postgresql_or_a_keyword_has(connection: Con
 
 
 def test_every_placeholder_of_the_files_is_filled_in_and_none_is_left_over() -> None:
-    named = set(re.findall(r"\{([a-z_]+)\}", "".join(texts_in("functions"))))
+    named = {name for name, _ in FILLED_IN.findall("".join(texts_in("functions")))}
     assert named == PLACEHOLDERS.keys() - {"fast_settings"} | {"fast"}
     with pytest.raises(KeyError):
         filled_in("select {unknown}")

@@ -86,6 +86,8 @@ PLACEHOLDERS: dict[str, str] = {
     "item_values": ", ".join(f"(o ->> '{name}')::{TYPES[name]}" for name in KEPT_COLUMNS).replace(
         "(o ->> 'priority')::integer", "coalesce((o ->> 'priority')::integer, 0)"
     ),
+    # Not too late to be started: the indexes are of this very condition's columns.
+    "in_time": "(@start_by is null or @start_by > now or @attempts > 0)",
     "known_fields": ",".join(KNOWN),
     "readings": ",".join(READINGS),
     "answers": " ".join(f"when '{name}' then answer_{name.lower()}(c, now, used)" for name in READINGS),
@@ -109,6 +111,9 @@ PLACEHOLDERS: dict[str, str] = {
     "retry_s": str(RETRY_S),
 }
 
+FILLED_IN = re.compile(r"\{([a-z_]+)(?: of (\w+))?\}")
+"""A placeholder; `of` names the table that the columns behind an @ are of."""
+
 DEFINITION = re.compile(r"^create or replace function (\w+)\(.*?(?=^create or replace|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -117,7 +122,7 @@ def filled_in(text: str) -> str:
 
     One brings the settings along, which costs a tenth of a put. The other is for a session of ours, which has them.
     """
-    return re.sub(r"\{([a-z_]+)\}", lambda found: PLACEHOLDERS[found[1]], DEFINITION.sub(_both, text))
+    return FILLED_IN.sub(lambda found: PLACEHOLDERS[found[1]].replace("@", f"{found[2]}." if found[2] else ""), DEFINITION.sub(_both, text))
 
 
 def _both(definition: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ select {columns}, m.value,
   (
     select position
     from holdfast_messages
-    where queue = ?1 and lane = l.lane and state = 'ready' and rank is not null and (start_by is null or start_by > ?2 or attempts > 0)
+    where queue = ?1 and lane = l.lane and state = 'ready' and rank is not null and {in time by ?2}
     order by level desc, rank, n
     limit 1 offset 1
   ),
@@ -25,7 +25,7 @@ cross join holdfast_lanes as l
 left join holdfast_messages as m on m.n = (
   select n
   from holdfast_messages
-  where queue = ?1 and lane = l.lane and state = 'ready' and rank is not null and (start_by is null or start_by > ?2 or attempts > 0)
+  where queue = ?1 and lane = l.lane and state = 'ready' and rank is not null and {in time by ?2}
   order by level desc, rank, n
   limit 1
 )
@@ -70,7 +70,7 @@ select s.policy,
   (
     select position
     from holdfast_messages
-    where queue = ?1 and lane = ?2 and state = 'ready' and rank is not null and (start_by is null or start_by > ?3 or attempts > 0)
+    where queue = ?1 and lane = ?2 and state = 'ready' and rank is not null and {in time by ?3}
     order by level desc, rank, n
     limit 1
   ),
@@ -108,7 +108,7 @@ where queue = ? and lane = ?
 select {bare}
 from holdfast_messages as m
 where m.queue = :queue and m.lane = :lane and m.state = 'ready' and m.rank is not null
-  and (m.start_by is null or m.start_by > :now or m.attempts > 0)
+  and {in time by :now of m}
 order by m.level desc, m.rank, m.n
 limit :limit
 

@@ -18,13 +18,21 @@ PARTS = {
     "{changed}": ", ".join(f"{name} = ?" for name in CHANGED),
 }
 
+IN_TIME = re.compile(r"\{in time by (\S+?)(?: of (\w+))?\}")
+
+
+def _in_time(found: re.Match[str]) -> str:
+    """The condition that it is not too late, at a moment, to start a message."""
+    now, of = found[1], f"{found[2]}." if found[2] else ""
+    return f"({of}start_by is null or {of}start_by > {now} or {of}attempts > 0)"
+
 
 def _load() -> dict[str, str]:
     statements = {}
     texts = [(files(__package__) / f"{name}.sql").read_text("utf-8") for name in ("statements", "shares", "lanes", "counts")]
     for section in "\n".join(texts).split("-- name: ")[1:]:
         name, _, text = section.partition("\n")
-        text = text.strip()
+        text = IN_TIME.sub(_in_time, text.strip())
         for part, columns in PARTS.items():
             text = text.replace(part, columns)
         statements[name] = text

@@ -97,7 +97,7 @@ where s.kind = 'queue' and s.name = ?1 and s.laned = 0
   and m.queue = ?1 and m.state = 'ready'
   and m.priority = (select priority from holdfast_messages where queue = ?1 and state = 'ready' order by priority desc limit 1)
   and m.position <= ?2
-  and (m.start_by is null or m.start_by > ?2 or m.attempts > 0)
+  and {in time by ?2 of m}
 order by m.position, m.n
 limit ?3
 
@@ -105,7 +105,7 @@ limit ?3
 select {columns}, m.value
 from holdfast_messages as m
 where m.queue = :queue and m.state = 'ready' and m.priority = :priority and m.position <= :now
-  and (m.start_by is null or m.start_by > :now or m.attempts > 0)
+  and {in time by :now of m}
 order by m.position, m.n
 limit :limit
 
@@ -119,7 +119,7 @@ limit 1
 -- name: head_position
 select position
 from holdfast_messages
-where queue = ?1 and state = 'ready' and priority = ?2 and (start_by is null or start_by > ?3 or attempts > 0)
+where queue = ?1 and state = 'ready' and priority = ?2 and {in time by ?3}
 order by position
 limit 1
 
@@ -140,7 +140,7 @@ limit 1
 -- name: next_position
 select position
 from holdfast_messages
-where queue = ?1 and state = 'ready' and priority = ?2 and position > ?3 and (start_by is null or start_by > ?3 or attempts > 0)
+where queue = ?1 and state = 'ready' and priority = ?2 and position > ?3 and {in time by ?3}
 order by position
 limit 1
 

@@ -119,7 +119,7 @@ begin
       select m.id, m.position, m.n
       from messages as m
       where m.queue = of_queue and m.state = 'ready' and m.priority = top and m.position <= now
-        and (m.start_by is null or m.start_by > now or m.attempts > 0)
+        and {in_time of m}
       order by m.position, m.n
       limit most - cardinality(found_ids)
       for update skip locked
@@ -145,7 +145,7 @@ begin
     select position into ahead
     from messages
     where queue = of_queue and state = 'ready' and priority = top and position > now
-      and (start_by is null or start_by > now or attempts > 0)
+      and {in_time}
     order by position
     limit 1;
     due := least(due, ahead);

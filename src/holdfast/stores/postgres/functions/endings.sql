@@ -6,7 +6,7 @@ begin
   return (
     select position
     from messages
-    where queue = of_queue and state = 'ready' and priority = of_priority and (start_by is null or start_by > now or attempts > 0)
+    where queue = of_queue and state = 'ready' and priority = of_priority and {in_time}
     order by position
     limit 1
   );

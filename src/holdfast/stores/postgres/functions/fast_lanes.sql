@@ -273,7 +273,7 @@ begin
       select
       from messages as f
       where f.queue = s.name and f.lane = l.name and f.state = 'ready' and f.rank is not null
-        and (f.start_by is null or f.start_by > now or f.attempts > 0)
+        and {in_time of f}
     ));
     if found then
       return;

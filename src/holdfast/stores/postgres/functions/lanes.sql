@@ -78,7 +78,7 @@ begin
   return (
     select position
     from messages
-    where queue = of_queue and lane = of_lane and state = 'ready' and rank is not null and (start_by is null or start_by > now or attempts > 0)
+    where queue = of_queue and lane = of_lane and state = 'ready' and rank is not null and {in_time}
     order by level desc, rank, n
     limit 1
   );

@@ -12,7 +12,7 @@ begin
         select f.ctid
         from messages as f
         where f.queue = s.name and f.lane = of_lane and f.state = 'ready' and f.rank is not null
-          and (f.start_by is null or f.start_by > now or f.attempts > 0)
+          and {in_time of f}
         order by f.level desc, f.rank, f.n
         limit 1
       ) and m.position <= now and m.id <> all (known)
@@ -23,7 +23,7 @@ begin
     select f.id
     from messages as f
     where f.queue = s.name and f.lane = of_lane and f.state = 'ready' and f.rank is not null and f.id <> all (known)
-      and (f.start_by is null or f.start_by > now or f.attempts > 0)
+      and {in_time of f}
     order by f.level desc, f.rank, f.n
     limit most
     for update skip locked
