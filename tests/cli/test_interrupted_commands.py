@@ -13,7 +13,7 @@ from msgspec import json
 
 from holdfast import ControlPlaneClient, Queue
 from holdfast._sync.flows.listing import held_leases
-from holdfast.cli.queue.using import claim as claim_command
+from holdfast.cli.queue.put_and_claim import claim as claim_command
 from holdfast.cli.queue_counts import queue_counts
 from tests.interrupts import interrupt_at
 from tests.sentinel_databases import until

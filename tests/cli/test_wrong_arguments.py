@@ -7,7 +7,7 @@ import pytest
 from msgspec import json
 
 from holdfast import ControlPlaneClient, Queue
-from holdfast.cli.queue.using import _values
+from holdfast.cli.queue.put_and_claim import _values
 from tests.cli.running import holdfast
 
 NO_TEXT = os.fsdecode(b"caf\xe9")

@@ -2,11 +2,11 @@
 
 import typer
 
+from holdfast.cli.queue.control import cancel, pause, purge, redrive, resume
 from holdfast.cli.queue.exec import exec_
-from holdfast.cli.queue.looking import browse, dead, explain, list_, peek, rates, stats, watch
-from holdfast.cli.queue.policies import configure, group, groups, throttle
-from holdfast.cli.queue.steering import cancel, pause, purge, redrive, resume
-from holdfast.cli.queue.using import ack, claim, put, release
+from holdfast.cli.queue.put_and_claim import ack, claim, put, release
+from holdfast.cli.queue.queries import browse, dead, explain, list_, peek, rates, stats, watch
+from holdfast.cli.queue.settings import configure, group, groups, throttle
 
 queue: typer.Typer = typer.Typer(no_args_is_help=True, help="Queues: look at them, put, claim and settle messages, steer them.")
 
