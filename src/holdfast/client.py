@@ -14,6 +14,7 @@ from holdfast.codec.limits import Limits
 from holdfast.connect import before_opening, connect, connect_shared, is_server
 from holdfast.errors import Closed, StoreError
 from holdfast.passwords import without_password
+from holdfast.process.forks import call_in_child
 from holdfast.process.open_once import CLOSED, LateRenewals, Opener, Parts
 
 if TYPE_CHECKING:
@@ -284,5 +285,4 @@ def _begin_in_child() -> None:
         client._opener.begin_in_child()  # noqa: SLF001 - as above
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)
+call_in_child(_begin_in_child)

@@ -1,6 +1,7 @@
 """Resets locks, threads and connections in a forked child."""
 
 import os
+from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakSet
 
@@ -38,5 +39,10 @@ def _begin_all() -> None:
         thing.begin_in_child()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_all)
+def call_in_child(function: Callable[[], object]) -> None:
+    """Call it in every forked child; where there are no forks, never."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
+call_in_child(_begin_all)

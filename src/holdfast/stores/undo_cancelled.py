@@ -1,7 +1,6 @@
 """Gives back what a networked store granted to a cancelled or interrupted caller."""
 
 import logging
-import os
 import threading
 import time
 import weakref
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from holdfast.commands import Command
 from holdfast.errors import HoldfastError
+from holdfast.process.forks import call_in_child
 from holdfast.stores import Executor
 
 FINISH_S: Final = 2.0
@@ -87,5 +87,4 @@ def _begin_in_child() -> None:
     _waiting.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)
+call_in_child(_begin_in_child)

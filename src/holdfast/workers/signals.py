@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
+from holdfast.process.forks import call_in_child
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 Stop = Callable[[], object]
@@ -88,4 +90,4 @@ def _put_back_in_child() -> None:
         _handled.pop().put_back()
 
 
-os.register_at_fork(after_in_child=_put_back_in_child)
+call_in_child(_put_back_in_child)

@@ -19,6 +19,7 @@ from secrets import token_hex
 from msgspec import DecodeError, msgpack
 
 from holdfast.errors import Closed
+from holdfast.process.forks import call_in_child
 from holdfast.stores.files.socketfolder import SocketFolder, folder_for, make_folder, opened, remove_folder
 from holdfast.stores.waiting.waiters import EVERYTHING
 
@@ -300,4 +301,4 @@ def _restart_all() -> None:
         wakeups.restart_in_child()
 
 
-os.register_at_fork(after_in_child=_restart_all)
+call_in_child(_restart_all)

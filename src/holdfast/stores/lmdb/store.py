@@ -13,6 +13,7 @@ from holdfast.clock import HOST, AnchoredClock, Clock, Host
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import StoreError
+from holdfast.process.forks import call_in_child
 from holdfast.stores import Guarantees
 from holdfast.stores.files import Durability
 from holdfast.stores.files.beside import sync_folder
@@ -168,4 +169,4 @@ def _leave_all_to_parent() -> None:
 
 
 os.register_at_fork(before=_beginning.acquire, after_in_parent=_beginning.release, after_in_child=_beginning.release)
-os.register_at_fork(after_in_child=_leave_all_to_parent)
+call_in_child(_leave_all_to_parent)

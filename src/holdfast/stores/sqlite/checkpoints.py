@@ -5,7 +5,6 @@ idle, is closed beside others, or is never closed because its program simply end
 """
 
 import atexit
-import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
+from holdfast.process.forks import call_in_child
 from holdfast.stores.sqlite import forks
 
 IDLE_S = 1.0
@@ -121,4 +121,4 @@ _checkpointer = _Checkpointer()
 watch: Callable[[Logged], None] = _checkpointer.watch
 forget: Callable[[Logged], None] = _checkpointer.forget
 atexit.register(_checkpointer.at_exit)
-os.register_at_fork(after_in_child=_checkpointer.begin)
+call_in_child(_checkpointer.begin)
