@@ -18,7 +18,7 @@ from holdfast.workers.orders import Options
 class TaskDefaults(JobOptions, total=False):
     """The options of `Tasks` that hold for each task that does not say otherwise.
 
-    `results` is on by default: `results=False` saves a write for each job whose end nobody asks for.
+    `results` is on by default: `results=False` saves a write for each job whose result is not asked for.
     """
 
     if_present: IfPresent | None
