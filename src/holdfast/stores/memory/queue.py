@@ -10,7 +10,7 @@ from holdfast.commands.hints import ALL
 from holdfast.commands.topics import queue_topic, watch_topic
 from holdfast.records import NEVER, Message, State
 from holdfast.records.policies import Settings
-from holdfast.stores.memory.lanes import QueueLanes
+from holdfast.stores.memory.lanes import QueueLanes, overdue_since
 from holdfast.stores.memory.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -344,18 +344,5 @@ class MemoryQueue:
         return message is not None and message.state == "leased" and message.until == until and message.queue == self.name
 
     def _is_late_at(self, start_by: int, n: int) -> bool:
-        message = self.messages.get(n)
-        return (
-            message is not None
-            and message.state == "ready"
-            and message.start_by == start_by
-            and not message.attempts
-            and message.queue == self.name
-        )
-
-
-def overdue_since(message: Message) -> int:
-    """Since when time has overtaken the message."""
-    if message.state == "leased":
-        return message.until
-    return message.position if message.lane is not None and message.rank is None else message.start_by or 0
+        message = self._own_message(n)
+        return message is not None and message.state == "ready" and message.start_by == start_by and not message.attempts
