@@ -133,6 +133,13 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
         """Whether it had to be started by now and never was."""
         return self.start_by is not None and self.start_by <= now and self.attempts == 0
 
+    @property
+    def overdue_since(self) -> int:
+        """Since when time has overtaken it: its lease has ended, or it is due, or late."""
+        if self.state == "leased":
+            return self.until
+        return self.position if self.lane is not None and self.rank is None else self.start_by or 0
+
     def leased(self, holder: str, token: int, now: int, until: int, expired_to: ReturnTo, *, tied: int = 0) -> "Message":
         return replace(
             self,

@@ -118,10 +118,3 @@ class QueueLanes:
         message = self._message(place[2])
         is_there = message is not None and message.state == "ready" and message.lane == name
         return is_there and message is not None and (-message.level, message.rank) == place[:2]
-
-
-def overdue_since(message: Message) -> int:
-    """Since when time has overtaken the message."""
-    if message.state == "leased":
-        return message.until
-    return message.position if message.lane is not None and message.rank is None else message.start_by or 0

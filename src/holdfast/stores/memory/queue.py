@@ -10,7 +10,7 @@ from holdfast.commands.hints import ALL
 from holdfast.commands.topics import queue_topic, watch_topic
 from holdfast.records import NEVER, Message, State
 from holdfast.records.policies import Settings
-from holdfast.stores.memory.lanes import QueueLanes, overdue_since
+from holdfast.stores.memory.lanes import QueueLanes
 from holdfast.stores.memory.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ class MemoryQueue:
         schedules = (self.ends, self.late, self.delayed)
         # One that is late and out of line stands in two of them.
         numbers = dict.fromkeys(n for schedule in schedules for n in schedule.upto(self.now, limit))
-        return sorted([self.messages[n] for n in numbers], key=lambda message: (overdue_since(message), message.n))[:limit]
+        return sorted([self.messages[n] for n in numbers], key=lambda message: (message.overdue_since, message.n))[:limit]
 
     def has_overdue(self) -> bool:
         """Whether there is such a message."""
