@@ -28,7 +28,6 @@ LONG: dict[str, int] = {
     "src/holdfast/stores/postgres/functions/fast_claim.sql fast_claim": 73,
     "src/holdfast/stores/postgres/functions/log.sql read_events": 62,
     "src/holdfast/stores/postgres/functions/put.sql place_items": 85,
-    "src/holdfast/stores/sqlite/statements.sql": 607,
     "src/holdfast/stores/waiting/waiters.py": 379,
 }
 """What is longer, by file or by file and function."""

@@ -1,4 +1,8 @@
-"""The SQL of the files beside this one, by name."""
+"""The SQL of the files beside this one, by name: one statement a section.
+
+Sets are passed as JSON arrays. What stands in braces is filled in here: `{columns}` are a message's columns without its value, `{bare}`
+the same and whether the value lies apart.
+"""
 
 import re
 from importlib.resources import files
@@ -29,8 +33,8 @@ def _in_time(found: re.Match[str]) -> str:
 
 def _load() -> dict[str, str]:
     statements = {}
-    texts = [(files(__package__) / f"{name}.sql").read_text("utf-8") for name in ("statements", "shares", "lanes", "counts")]
-    for section in "\n".join(texts).split("-- name: ")[1:]:
+    texts = [path.read_text("utf-8") for path in files(__package__).iterdir() if path.name.endswith(".sql")]
+    for section in (section for text in texts for section in text.split("-- name: ")[1:]):
         name, _, text = section.partition("\n")
         text = IN_TIME.sub(_in_time, text.strip())
         for part, columns in PARTS.items():
