@@ -160,7 +160,7 @@ class Hanging(MemoryStore):
         self.answers.set()
 
     def execute(self, command: Command[R]) -> R:
-        assert self.answers.wait(30)
+        assert self.answers.wait(60)
         return super().execute(command)
 
 

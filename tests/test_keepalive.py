@@ -49,7 +49,7 @@ class Recording:
     def execute(self, command: Any, timeout_s: float) -> Any:
         self.timeouts.append(timeout_s)
         self.is_busy.set()
-        assert self.may_go_on.wait(30)
+        assert self.may_go_on.wait(60)
         self.asked.append(command)
         if self.fails:
             raise StoreUnavailable("The store is away.")
@@ -211,7 +211,7 @@ def test_who_cannot_renew_in_time_is_lost_before_the_lease_ends(store: Recording
     keepalive.add(hold)
     store.fails = True
     clock.advance(29)
-    assert told.wait(30)
+    assert told.wait(60)
     assert hold.lost
     assert is_held(store, "a")
     with pytest.raises(LeaseLost, match="could not be renewed in time"):
@@ -224,7 +224,7 @@ def test_a_hold_that_is_not_renewed_is_told_of_its_end(store: Recording, keepali
     hold.on_lost(told.set)
     keepalive.add(hold)
     clock.advance(29)
-    assert told.wait(30)
+    assert told.wait(60)
     assert store.asked == []
 
 
@@ -243,7 +243,7 @@ def test_a_body_that_hangs_is_not_renewed_for_ever(
         until(lambda: not hold.auto_renew)
         assert not hold.lost
         clock.advance(24)
-        assert told.wait(30)
+        assert told.wait(60)
     assert "max_hold_s=25" in caplog.text
     assert "test_a_body_that_hangs_is_not_renewed_for_ever" in caplog.text
     assert len(store.asked) == 2
@@ -256,7 +256,7 @@ def test_dropping_never_waits_for_a_renewal_under_way(store: Recording, keepaliv
     keepalive.add(hold)
     store.may_go_on.clear()
     clock.advance(10)
-    assert store.is_busy.wait(30)
+    assert store.is_busy.wait(60)
     store.store.execute(Release([LeaseName(None, "a", "lease-a")]))
     keepalive.drop(hold)
     store.may_go_on.set()
@@ -274,7 +274,7 @@ def test_a_callback_that_fails_stops_nothing(store: Recording, keepalive: Keepal
     for _ in range(3):
         clock.advance(10)
         until(lambda: second.renew_at > keepalive.now())
-    assert told.wait(30)
+    assert told.wait(60)
     assert not second.lost
 
 
@@ -352,7 +352,7 @@ def test_a_late_renewal_for_a_shorter_time_is_not_trusted_for_the_longer_one(
     keepalive.add(hold)
     store.may_go_on.clear()
     clock.advance(10)
-    assert store.is_busy.wait(30)
+    assert store.is_busy.wait(60)
     hold.renewed(keepalive.now(), 300.0)
     assert hold.trusted_for_s == 29
     store.may_go_on.set()

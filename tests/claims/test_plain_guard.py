@@ -186,7 +186,7 @@ def asks_for(url: str, table: str) -> bool:
             serving = pool.submit(serve, store)
             waits = somebody_waits(watch, serving.done)
             owner.rollback()
-            serving.result(30)
+            serving.result(60)
     store.close()
     return waits
 

@@ -119,7 +119,7 @@ def test_a_program_dies_with_its_guardian(url: str, tmp_path: Path) -> None:
         pid = pid_of(tmp_path / "pid")
         guardian = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
         os.kill(guardian, signal.SIGKILL)
-        assert process.wait(30) == 128 + signal.SIGKILL
+        assert process.wait(60) == 128 + signal.SIGKILL
         until(lambda: not is_alive(pid))
     assert holdfast("lock", "show", "report", f"--url={url}").exit_code == 3
 
@@ -129,7 +129,7 @@ def test_a_signal_is_passed_on_and_the_lock_is_given_back_at_once(url: str, tmp_
     with running("lock", "run", "report", f"--url={url}", "--", "sh", "-c", script) as process:
         pid_of(tmp_path / "pid")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 9
+        assert process.wait(60) == 9
     assert holdfast("lock", "show", "report", f"--url={url}").exit_code == 3
 
 
@@ -147,6 +147,6 @@ def test_a_candidate_that_lost_its_leadership_kills_the_program_and_stands_again
                 process.send_signal(signal.SIGCONT)
         until(lambda: tokens.read_text().count("\n") == 2)
         (tmp_path / "end").touch()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     first, second = map(int, tokens.read_text().split())
     assert first < second

@@ -108,7 +108,7 @@ def test_a_process_puts_what_is_due_until_it_is_told_to_stop(url: str) -> None:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             until(lambda: Queue.from_name("jobs", client=client).length() > 0)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+            assert process.wait(60) == 0
 
 
 def test_what_code_declares_is_saved_in_a_deploy_and_the_rest_removed(tmp_path: Path, url: str) -> None:

@@ -101,5 +101,5 @@ def go_on(url: str) -> None:
         assert ids(claim(client.store, 9, queue="fair")) == ["next"]
         job(client, "payment").send("approved", "ann")
         tasks_of(url, str.upper).run(until_empty=True)
-        assert job(client, "payment").result(timeout_s=5.0) == "order 1 is charged, approved by ann"
-        assert job(client, "flow").result(timeout_s=5.0)["both"] == [8, 9]
+        assert job(client, "payment").result(timeout_s=60.0) == "order 1 is charged, approved by ann"
+        assert job(client, "flow").result(timeout_s=60.0)["both"] == [8, 9]

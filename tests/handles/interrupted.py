@@ -40,7 +40,7 @@ class Scene:
         assert len(self.client.keepalive) == 0
         thread = threading.Thread(target=self.client.keepalive.look_again, daemon=True)
         thread.start()
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive(), "the keepalive's lock was left taken"
 
     def check_the_queue_works(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Process:

@@ -103,7 +103,7 @@ def test_a_worker_with_everything_needs_just_what_its_preset_grants(
         has_begun.clear()
         endless = producer.put("endless")
         worker.start()
-        assert has_begun.wait(30)
+        assert has_begun.wait(60)
         assert endless.cancel() == "requested"
         while Queue.from_name("resize", client=ours).stats().leased:
             assert not [record for record in caplog.records if "may not" in record.getMessage()]
@@ -133,8 +133,8 @@ def test_one_topic_that_is_refused_does_not_silence_the_others(served: Served, i
     with store.listener.on("queue:secret") as refused, store.listener.on("queue:jobs") as allowed:
         assert refused is not None
         assert allowed is not None
-        refused.result(30)
-        allowed.result(30)
+        refused.result(60)
+        allowed.result(60)
         assert (store.listener.hears_of("queue:secret"), store.listener.hears_of("queue:jobs")) == (False, True)
         stop = store.waiters.listen("queue:jobs", lambda _: hinted.append("jobs"))
         mark = store.mark("queue:jobs")
@@ -152,7 +152,7 @@ def test_whoever_may_claim_may_wait_on_the_topic_of_a_worker(served: Served, inn
     store = HttpStore(served.url, token=make(inner, scope))
     with store.listener.on("worker:01a1e13b") as announced:
         assert announced is not None
-        announced.result(30)
+        announced.result(60)
         assert store.listener.hears_of("worker:01a1e13b") is may
     store.close()
 
@@ -191,7 +191,7 @@ def test_programs_that_use_jobs_need_what_the_page_says(served: Served, inner: M
 
     job = may("put jobs").put(1)
     worker.run(until_empty=True)
-    assert may("wait for results").job(job.id).result(timeout_s=30) == 1
+    assert may("wait for results").job(job.id).result(timeout_s=60) == 1
     assert may("read reports").job(job.id).progress() is None
     waiting = may("put jobs").put(2)
     assert may("cancel").job(waiting.id).cancel() == "cancelled"

@@ -108,5 +108,5 @@ def test_a_durable_job_and_a_flow_go_on_behind_what_is_recorded(stored: tuple[st
         assert payment.status().state == "sleeping"
         assert payment.send("approved", "ann")
         tasks_of(stored[0], never_again).run(until_empty=True)
-        assert payment.result(timeout_s=5.0) == "order 1 is charged, approved by ann"
-        assert flow.result(timeout_s=5.0)["both"] == [8, 9]
+        assert payment.result(timeout_s=60.0) == "order 1 is charged, approved by ann"
+        assert flow.result(timeout_s=60.0)["both"] == [8, 9]

@@ -275,9 +275,9 @@ def test_a_topic_asked_for_while_an_answer_comes_is_heard_of_without_a_failure(
     with ExitStack() as waits:
         first = waits.enter_context(store.listener.on("queue:first"))
         assert first is not None
-        first.result(30)
+        first.result(60)
         assert asked[0] is not None
-        asked[0].result(30)
+        asked[0].result(60)
         assert store.listener.hears_of("queue:late")
     store.close()
     assert not caplog.records

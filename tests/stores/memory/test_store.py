@@ -64,7 +64,7 @@ def test_a_put_wakes_a_thread_that_waits() -> None:
     put(store, "c")
     put(store, "d")
     for thread in waiting:
-        thread.join(30)
+        thread.join(60)
     assert sorted(found) == ["a", "b", "c", "d"]
 
 
@@ -100,7 +100,7 @@ def test_a_closed_store_ends_waits_and_answers_nothing() -> None:
     thread.start()
     store.close()
     store.close()
-    thread.join(30)
+    thread.join(60)
     assert ended == [Closed]
     for command in (Claim("jobs"), Put("jobs", [Item("b", VALUE)]), Count("jobs"), Prune()):
         with pytest.raises(Closed):

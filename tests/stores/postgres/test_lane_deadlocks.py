@@ -164,10 +164,10 @@ def is_crossed(url: str, steps: Steps) -> bool:
                 store.within(caller).execute(then)
             except Exception:  # noqa: BLE001 - whatever the caller is told of a lock that is not to be had
                 caller.rollback()
-                waiting.result(30)
+                waiting.result(60)
                 return True
             caller.commit()
-            waiting.result(30)
+            waiting.result(60)
     store.close()
     return False
 

@@ -173,7 +173,7 @@ def left_after_a_commit_in_between(url: str, text: str) -> list[str]:
             assert somebody_waits(gate)
             connection.commit()
             gate.execute("select pg_advisory_unlock(4711)")
-            assert ids(claiming.result(30)) == ["first"]
+            assert ids(claiming.result(60)) == ["first"]
         return ids(claimed(store))
 
 
@@ -205,7 +205,7 @@ def is_settle_held_up(url: str) -> bool:
             settling = pool.submit(store.execute, Settle([first.receipt]))
             waits = somebody_waits(watch, settling.done)
             connection.commit()
-            assert settling.result(30).held == [True]
+            assert settling.result(60).held == [True]
         assert ids(claimed(store)) == ["second"]
         return waits
 
@@ -278,7 +278,7 @@ def claimed_of_a_dead_letter(url: str) -> list[str]:
             grouping = pool.submit(store.execute, Configure("queue", "graves", groups="fair"))
             somebody_waits(watch, grouping.done)
             connection.commit()
-            grouping.result(30)
+            grouping.result(60)
         return ids(store.execute(Claim("graves", "me", 60.0, 5)).messages)
 
 

@@ -22,7 +22,7 @@ def test_a_nudge_ends_the_wait_of_a_thread() -> None:
     while not waiters.waiting("topic"):
         pass
     mark.nudge()
-    thread.join(30)
+    thread.join(60)
     assert not thread.is_alive()
 
 

@@ -14,7 +14,7 @@ from holdfast.stores.waiting.alarms import TaskAlarm, ThreadAlarm
 from holdfast.stores.waiting.line import Line, WokenBy
 from holdfast.stores.waiting.waiters import Mark, Waiters
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Clock:

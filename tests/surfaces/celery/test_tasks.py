@@ -101,7 +101,7 @@ def test_a_task_that_throttles_or_waits_has_not_failed(celery: Celery) -> None:
     assert (asked.state, throttled.state) == ("STARTED", "PENDING")
     Job("celery", asked.id, client=celery.client).send("answer", "yes")
     work(celery)
-    assert asked.get(timeout=5) == "yes"
+    assert asked.get(timeout=60) == "yes"
 
 
 def test_options_of_a_call_are_those_of_the_message(celery: Celery) -> None:
