@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from holdfast import JobContext, Worker
+from holdfast import JobContext, Queue, Worker
 
 FOLDER = Path(sys.argv[1])
 
@@ -47,6 +47,7 @@ async def handle_async(value: int) -> None:
 
 
 def announce(worker: Worker[Any, Any, Any], at_once: int) -> None:
+    """Say that all run, let some end once the worker stops, and then give the others no more time."""
     while len(list(FOLDER.iterdir())) < at_once:
         threading.Event().wait(0.01)
     sys.stdout.write("running\n")
@@ -54,6 +55,12 @@ def announce(worker: Worker[Any, Any, Any], at_once: int) -> None:
     while worker.health.state != "stopping":
         threading.Event().wait(0.01)
     (FOLDER / "stopping").touch()
+    while any(
+        message.value % 3 == 0 and message.value < at_once
+        for message in Queue[int]("jobs", client=worker.client).browse(state="leased", limit=1_000)
+    ):
+        threading.Event().wait(0.01)
+    worker.tell_stop()
 
 
 def main(url: str, kind: Any, at_once: str, jobs: str, prefetch: str = "") -> None:
@@ -66,7 +73,7 @@ def main(url: str, kind: Any, at_once: str, jobs: str, prefetch: str = "") -> No
         concurrency=int(at_once),
         prefetch=int(prefetch) if prefetch else None,
         max_attempts=1,
-        grace_s=2.0,
+        grace_s=100.0,
     )
     worker.put_many(range(int(jobs)))
     threading.Thread(target=announce, args=(worker, int(at_once)), daemon=True).start()
