@@ -22,6 +22,7 @@ from holdfast.workers.steps.context import PLAIN, random_number, seconds_until, 
 from holdfast.workers.steps.options import StepCall
 from holdfast.workers.steps.rows import check_step_name, hash_of
 from holdfast.workers.steps.turns import AsyncTurns
+from holdfast.workers.steps.unawaited import Calls, awaited
 from holdfast.workers.steps.waits import Suspended
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class AsyncJobContext(JobContext):
         """See `JobContext.ended`."""
         durable = self.durable
         durable.has_ended = True
+        if durable.calls is not None:
+            durable.calls.forget()
         if durable.steps is None:
             return outcome
         outcome = durable.judged(outcome)
@@ -60,6 +63,19 @@ class AsyncJobContext(JobContext):
             durable.end_with(outcome.how, await self._async_steps().deletion())
         return outcome
 
+    @property
+    def calls(self) -> Calls:
+        """What this run has called of the job, to be awaited."""
+        if self.durable.calls is None:
+            self.durable.calls = Calls()
+        return self.durable.calls
+
+    def refuse_unawaited(self) -> None:
+        """Raise TypeError if a step, or another call of the job, was not awaited."""
+        if self.durable.calls is not None:
+            self.durable.calls.refuse()
+
+    @awaited
     async def done(self, result: Any = None, *, connection: AsyncConnection) -> None:  # type: ignore[override]
         """End the job now, in the transaction of a connection of yours to the same database: see `JobContext.done`."""
         if self.durable.is_durable:
@@ -86,16 +102,19 @@ class AsyncJobContext(JobContext):
     async def step(self, name: str, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
     @overload
     async def step(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @awaited
     async def step(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Call the function and record its result; when the job is run again, return what is recorded: see `JobContext.step`."""
         check_step_name(name, "step")
         return await self._async_steps().step(StepCall(self._branch, name, self._rules, function, args, kwargs))
 
+    @awaited
     async def sleep(self, seconds: float) -> None:  # type: ignore[override]
         """Let so much time pass; the worker is free meanwhile. It counts from when the job first came here."""
         check_duration(seconds, "seconds")
         await self._async_steps().sleep(self._branch, "~sleep", hash_of((seconds,), {}), seconds)
 
+    @awaited
     async def sleep_until(self, moment: datetime) -> None:  # type: ignore[override]
         """Wait for a moment, with time zone; the worker is free meanwhile."""
         await self._async_steps().sleep(self._branch, "~sleep until", hash_of((moment,), {}), seconds_until(moment))
@@ -104,6 +123,7 @@ class AsyncJobContext(JobContext):
     async def wait(self, name: str, type: type[T], *, timeout_s: float | None = None) -> T: ...
     @overload
     async def wait(self, name: str, type: Any = None, *, timeout_s: float | None = None) -> Any: ...
+    @awaited
     async def wait(self, name: str, type: Any = None, *, timeout_s: float | None = None) -> Any:
         """The payload of the next signal of this name, sent with `Job.send`: see `JobContext.wait`."""
         check_step_name(name, "signal")
@@ -112,6 +132,7 @@ class AsyncJobContext(JobContext):
         codec = steps.history.setting.codec or codec_for(None if type is Any else type, None)
         return await steps.wait(self._branch, name, codec, timeout_s)
 
+    @awaited
     async def start(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> AsyncChild[T]:  # type: ignore[override]
         """Put a job of a task, in the same step as its record, and go on; `await child.result()` waits for it."""
         check_task(task)
@@ -120,6 +141,7 @@ class AsyncJobContext(JobContext):
         key = await steps.family.start(self._branch, task.name, hash_of((), call.arguments), task.queue, make)
         return AsyncChild(steps, key, task.options.result_codec)
 
+    @awaited
     async def call(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:  # type: ignore[override]
         """Put a job of a task and wait for its result; the worker is free meanwhile. Raises `ChildFailed` if there will be none."""
         return await (await self.start(task, *args, **kwargs)).result()
@@ -130,6 +152,7 @@ class AsyncJobContext(JobContext):
     async def map(
         self, task: CallableTask[..., T], calls: "Iterable[Call[T]]", *, on_failure: Literal["collect"]
     ) -> list[T | JobFailed]: ...
+    @awaited
     async def map(
         self, task: CallableTask[..., T], calls: "Iterable[Call[T]]", *, on_failure: Literal["raise", "collect"] = "raise"
     ) -> Any:
@@ -141,14 +164,17 @@ class AsyncJobContext(JobContext):
         """Run the nodes of a flow: what the built-in task does."""
         return await AsyncFlowRun(self._async_steps(), graph, total, on_failure).run()
 
+    @awaited
     async def now(self) -> datetime:  # type: ignore[override]
         """The moment at which the job first came here."""
         return await self._recorded("~now", utc_now)
 
+    @awaited
     async def new_id(self) -> str:  # type: ignore[override]
         """A new id, the same whenever the job is run again."""
         return await self._recorded("~id", new_id)
 
+    @awaited
     async def random(self) -> float:  # type: ignore[override]
         """A random number from 0 to 1, the same whenever the job is run again."""
         return await self._recorded("~random", random_number)

@@ -162,6 +162,7 @@ class Performance:
                 result = await self.handler(job) if self._is_plain else await self._call_async(job)
             if job.durable.is_settled:
                 return SETTLED
+            job.refuse_unawaited()
             outcome = self.succeeded(result, job)
         except BaseException as error:  # noqa: BLE001 - as above
             outcome = self.judged(error, job)

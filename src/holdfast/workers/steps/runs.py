@@ -25,6 +25,7 @@ from holdfast.workers.steps._sync.steps import Steps
 from holdfast.workers.steps.access import StepSetting
 from holdfast.workers.steps.history import History
 from holdfast.workers.steps.rows import FOREVER_S
+from holdfast.workers.steps.unawaited import Calls
 from holdfast.workers.steps.waits import Suspended
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class StepRun:
     is_settled: bool = False
     """Whether it was settled in a step of its function's."""
     has_ended: bool = False
+    calls: Calls | None = None
+    """What an async function has called of it."""
     _at_end: AtEnd | None = None
     _ending: tuple[How, list[Any]] | None = None
 
