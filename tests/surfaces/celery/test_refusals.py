@@ -5,13 +5,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.surfaces.celery import Celery, shared_task, signals
+from holdfast.surfaces import celery as surface
+from holdfast.surfaces.celery import Celery, exceptions, result, shared_task, signals
 from holdfast.surfaces.celery.app import run_options
 from holdfast.surfaces.celery.exceptions import ImproperlyConfigured, NotRegistered
 from holdfast.surfaces.celery.refusals import REMEDIES
 from holdfast.surfaces.celery.schedules import crontab, solar
 
-OF_TASKS = ("base", "typing", "track_started", "send_events", "reject_on_worker_lost", "compression")
+OF_TASKS = (
+    *("base", "typing", "track_started", "send_events", "reject_on_worker_lost", "compression", "throws"),
+    *("interval_start", "interval_step", "store_errors_even_if_ignored", "acks_on_failure_or_timeout"),
+)
 OF_CALLS = (
     *(
         "link",
@@ -28,7 +32,7 @@ OF_CALLS = (
     ),
     *("compression", "stamped_headers"),
 )
-OF_METHODS = ("chunks", "map", "starmap", "replace", "add_to_chord", "send_event")
+OF_METHODS = ("chunks", "map", "starmap", "replace", "add_to_chord", "send_event", "delay_on_commit", "apply_async_on_commit")
 OF_APPS = ("control", "events", "amqp", "worker_main")
 OF_SETTINGS = (
     *("task_annotations", "task_queues", "task_default_exchange", "task_default_routing_key", "worker_prefetch_multiplier"),
@@ -36,6 +40,9 @@ OF_SETTINGS = (
     *("task_reject_on_worker_lost", "worker_max_tasks_per_child", "task_track_started", "task_create_missing_queues"),
     "worker_disable_rate_limits",
 )
+
+
+OF_MODULES = [(module, name) for module in (surface, exceptions, result) for name in module.REFUSED]
 
 
 @pytest.fixture
@@ -69,6 +76,15 @@ def test_a_method_of_celery_that_is_not_there_is_refused(send: Any, method: str)
     assert REMEDIES[method] in str(refused.value)
 
 
+@pytest.mark.parametrize(("module", "name"), OF_MODULES)
+def test_a_name_of_a_module_that_is_not_there_is_refused(module: Any, name: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        getattr(module, name)
+    assert REMEDIES[name] in str(refused.value)
+    with pytest.raises(AttributeError, match="has no nonsense here"):
+        module.nonsense  # noqa: B018 - it raises
+
+
 @pytest.mark.parametrize("part", OF_APPS)
 def test_a_part_of_an_app_that_is_not_there_is_refused(celery: Celery, part: str) -> None:
     with pytest.raises(ImproperlyConfigured) as refused:
@@ -77,7 +93,16 @@ def test_a_part_of_an_app_that_is_not_there_is_refused(celery: Celery, part: str
 
 
 def test_every_remedy_is_given_for_something() -> None:
-    assert set(REMEDIES) == {*OF_TASKS, *OF_CALLS, *OF_METHODS, *OF_APPS, *OF_SETTINGS, "solar", "signals"}
+    assert set(REMEDIES) == {
+        *OF_TASKS,
+        *OF_CALLS,
+        *OF_METHODS,
+        *OF_APPS,
+        *OF_SETTINGS,
+        *(name for _, name in OF_MODULES),
+        "solar",
+        "signals",
+    }
 
 
 @pytest.mark.parametrize("setting", OF_SETTINGS)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast import Job, Queue, Schedule, Throttle, current_job
-from holdfast.surfaces.celery import AsyncResult, Celery, current_app, shared_task, signature
-from holdfast.surfaces.celery.exceptions import MaxRetriesExceededError, Reject
+from holdfast.surfaces.celery import AsyncResult, Celery, current_app, current_task, shared_task, signature, states, uuid
+from holdfast.surfaces.celery.exceptions import Ignore, MaxRetriesExceededError, Reject, TaskError, TaskRevokedError
+from holdfast.surfaces.celery.result import allow_join_result
 from holdfast.surfaces.celery.schedules import crontab, schedule
 
 
@@ -275,3 +276,66 @@ def test_a_beat_schedule_becomes_schedules(celery: Celery) -> None:
 )
 def test_a_crontab_is_a_cron_expression(given: crontab, rule: str) -> None:
     assert given.rule == rule
+
+
+def test_the_current_task_is_the_one_that_runs_here(celery: Celery) -> None:
+    @celery.task(name="outer")
+    def outer() -> list[Any]:
+        with allow_join_result():
+            inner.apply()
+        return [bool(current_task), current_task.name, current_task.request.id, current_task.request.task]
+
+    @celery.task(name="inner")
+    def inner() -> None:
+        assert current_task.name == "inner"
+
+    put = outer.apply_async(task_id=uuid())
+    work(celery)
+    assert put.get(timeout=1) == [True, "outer", put.id, "outer"]
+    assert not current_task
+    with pytest.raises(AttributeError, match="no task runs here"):
+        current_task.request  # noqa: B018 - it raises
+
+
+def test_what_is_ignored_is_done_or_failed_as_it_said(celery: Celery) -> None:
+    @celery.task(bind=True)
+    def skip(self: Any, state: str | None) -> None:
+        if state is not None:
+            self.update_state(state=state, meta="out of paper")
+        raise Ignore
+
+    found = [skip.delay(state) for state in (None, states.FAILURE)]
+    work(celery)
+    assert [one.state for one in found] == [states.SUCCESS, states.FAILURE]
+    assert found[0].get(timeout=1) is None
+    with pytest.raises(TaskError, match="out of paper"):
+        found[1].get(timeout=1)
+    assert skip.apply([None]).get() is None
+
+
+def test_what_is_rejected_is_dead_or_handed_out_again(celery: Celery) -> None:
+    runs: list[int] = []
+
+    @celery.task(bind=True)
+    def refuse(self: Any) -> int:
+        runs.append(self.request.retries)
+        if len(runs) < 3:
+            raise Reject("not yet", requeue=True)
+        raise Reject(ValueError("never"), requeue=False)
+
+    put = refuse.delay()
+    work(celery)
+    assert (runs, put.state) == ([0, 0, 0], states.FAILURE)
+    with pytest.raises(TaskError, match="never"):
+        put.get(timeout=1)
+
+
+def test_a_revoked_task_raises_that(celery: Celery) -> None:
+    @celery.task
+    def never() -> None: ...
+
+    put = never.delay()
+    put.revoke()
+    assert put.state in states.READY_STATES
+    with pytest.raises(TaskRevokedError):
+        put.get(timeout=1)

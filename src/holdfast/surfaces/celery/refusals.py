@@ -8,11 +8,29 @@ from holdfast.surfaces.celery.exceptions import ImproperlyConfigured
 
 ROUTES: Final = "there are no exchanges: name a queue, with queue= or task_routes"
 LINKS: Final = "let the task itself call the other one, `other.delay(…)`"
+COMMITS: Final = "or use holdfast.integrations.django, whose jobs commit with your rows"
 JSON_ONLY: Final = "only JSON is kept: give 'json', and arguments that are plain data"
 
 REMEDIES: Final[Mapping[str, str]] = {
     "task_annotations": "give the options to @app.task; task_default_rate_limit is for all tasks",
     "worker_disable_rate_limits": "leave rate_limit out, or give '0'",
+    "throws": "remove it: what fails is logged alike",
+    "interval_start": "give default_retry_delay, or retry_backoff",
+    "interval_step": "give retry_backoff",
+    "store_errors_even_if_ignored": "remove it: errors are always kept",
+    "acks_on_failure_or_timeout": "a job that failed is a dead letter, which holdfast.Queue.redrive runs again: remove it",
+    "delay_on_commit": f"call django.db.transaction.on_commit(lambda: task.delay(…)), {COMMITS}",
+    "apply_async_on_commit": f"call django.db.transaction.on_commit(lambda: task.apply_async(…)), {COMMITS}",
+    "subtask": "it is signature",
+    "maybe_signature": "it is signature",
+    "xmap": "make a group, `group(task.s(item) for item in items)`",
+    "xstarmap": "make a group, `group(task.s(*item) for item in items)`",
+    "ResultSet": "use GroupResult, or a list of AsyncResult",
+    "result_from_tuple": "find a result by its id, AsyncResult(id)",
+    "CeleryError": "catch holdfast.HoldfastError",
+    "ChordError": "the error of the member is raised: catch TaskError",
+    "TimeLimitExceeded": "a task that reached its time_limit has failed: catch TaskError",
+    "WorkerLostError": "a job whose worker died is run again, and has failed after its attempts: catch TaskError",
     "link": "make a chain, `task.s(…) | next_task.s()`",
     "link_error": f"{LINKS}, in an except clause",
     "exchange": ROUTES,

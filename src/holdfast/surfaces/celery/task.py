@@ -1,7 +1,6 @@
 """A task of Celery, as a task of Holdfast."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -10,14 +9,16 @@ from msgspec import Struct
 from holdfast.backoff import Backoff
 from holdfast.ids import new_id
 from holdfast.surfaces.celery.config import seconds
-from holdfast.surfaces.celery.exceptions import ImproperlyConfigured, MaxRetriesExceededError, Retry
+from holdfast.surfaces.celery.exceptions import Ignore, ImproperlyConfigured, MaxRetriesExceededError, Reject, Retry
 from holdfast.surfaces.celery.rate_limits import rate_of
 from holdfast.surfaces.celery.refusals import JSON_ONLY, only, refuse_unknown, refused
 from holdfast.surfaces.celery.results import AsyncResult, EagerResult
+from holdfast.surfaces.celery.running import Request, Running, running, running_here
 from holdfast.surfaces.celery.signatures import Signature
+from holdfast.surfaces.celery.states import FAILURE
 from holdfast.workers.handlers.jobs import JobContext, current_job
 from holdfast.workers.handlers.judgement import judged
-from holdfast.workers.handlers.outcomes import Bury
+from holdfast.workers.handlers.outcomes import Bury, Snooze
 from holdfast.workers.handlers.outcomes import Retry as TryAgain
 
 if TYPE_CHECKING:
@@ -78,21 +79,6 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
         return backoff.delay_s(retries + 1) if self.retry_jitter else backoff.longest_s(retries + 1)
 
 
-class Request(Struct, frozen=True):
-    """What a bound task knows of the job that it runs: `self.request`."""
-
-    id: str | None = None
-    retries: int = 0
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = {}
-    called_directly: bool = True
-    is_eager: bool = False
-
-
-request_here: ContextVar[Request | None] = ContextVar("holdfast_celery_request", default=None)
-"""The request of the task that runs in this thread, None outside of one."""
-
-
 class Task:
     """A function whose calls are put by `delay` and `apply_async`; calling it calls the function."""
 
@@ -118,7 +104,8 @@ class Task:
     @property
     def request(self) -> Request:
         """The job that is running here."""
-        return request_here.get() or Request()
+        found = running_here.get()
+        return Request() if found is None else found.request
 
     @property
     def max_retries(self) -> int | None:
@@ -148,9 +135,12 @@ class Task:
         task_id, given = new_id(), dict(kwargs or {})
         retries = 0
         while True:
-            token = request_here.set(Request(task_id, retries, tuple(args), given, called_directly=False, is_eager=True))
+            request = Request(task_id, retries, tuple(args), given, called_directly=False, is_eager=True, task=self.name)
             try:
-                return EagerResult(task_id, self(*args, **given))
+                with running(self, request):
+                    return EagerResult(task_id, self(*args, **given))
+            except Ignore:
+                return EagerResult(task_id, None)
             except Retry:
                 retries += 1
             except Exception as error:
@@ -160,8 +150,6 @@ class Task:
                 if propagate:
                     raise
                 return EagerResult(task_id, error=error)
-            finally:
-                request_here.reset(token)
 
     def s(self, *args: Any, **kwargs: Any) -> Signature:
         """Its signature with these arguments."""
@@ -194,6 +182,14 @@ class Task:
     def add_to_chord(self, *_: Any) -> NoReturn:
         """Not supported; the error names the remedy."""
         raise refused(self.name, "add_to_chord", ())
+
+    def delay_on_commit(self, *_: Any, **__: Any) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused(self.name, "delay_on_commit", ())
+
+    def apply_async_on_commit(self, *_: Any, **__: Any) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused(self.name, "apply_async_on_commit", ())
 
     def send_event(self, *_: Any, **__: Any) -> NoReturn:
         """Not supported; the error names the remedy."""
@@ -229,7 +225,9 @@ class Task:
     def update_state(self, task_id: str | None = None, state: str | None = None, meta: Any = None) -> None:
         """Say how far the task is that runs here: `AsyncResult.state` and `info`."""
         only(f"{self.name}.update_state", "task_id", task_id, [None, self.request.id], "a task reports for itself: leave it out")
-        job = current_job()
+        job, here = current_job(), running_here.get()
+        if here is not None:
+            here.said = (state, meta)
         if job is not None:
             job.report({"state": state, "meta": meta})
 
@@ -245,9 +243,22 @@ class Task:
         `previous` has the results of the tasks before it in a canvas, which come first: as arguments, or `gathered` into one list.
         """
         args = [list(previous), *args] if gathered else [*previous, *args]
-        token = request_here.set(Request(job.id, job.message.failures, tuple(args), kwargs, called_directly=False))
+        request = Request(job.id, job.message.failures, tuple(args), kwargs, called_directly=False, task=self.name)
+        with running(self, request) as here:
+            return self._perform(job, here)
+
+    def _perform(self, job: JobContext, here: Running) -> Any:
         try:
-            return self(*args, **kwargs)
+            return self(*here.request.args, **here.request.kwargs)
+        except Ignore as error:
+            state, meta = here.said
+            if state == FAILURE:
+                raise Bury(f"{meta}") from error
+            return None
+        except Reject as error:
+            if error.requeue:
+                raise Snooze(0.0, str(error)) from error
+            raise
         except Retry as again:
             raise TryAgain(str(again), delay_s=again.delay_s) from again
         except (Bury, TryAgain):
@@ -260,8 +271,6 @@ class Task:
             if is_retried and self._may_retry(job.message.failures):
                 raise TryAgain(f"{type(error).__name__}: {error}", delay_s=self.options.delay_s(job.message.failures)) from error
             raise Bury(f"{type(error).__name__}: {error}") from error
-        finally:
-            request_here.reset(token)
 
     def __repr__(self) -> str:
         return f"<@task: {self.name}>"
