@@ -25,7 +25,7 @@ class Crowd:
         self._seeds, self._chance = iter(range(10_000)), random.Random(7)
         self._stopped: list[tuple[float, subprocess.Popen[str]]] = []
         self.late = 0
-        """How often one that had ended settled a message too late."""
+        """How often one settled a message too late."""
         self.running = [self._start() for _ in range(count)]
 
     def _start(self) -> "subprocess.Popen[str]":
@@ -51,13 +51,21 @@ class Crowd:
         log.read()
         assert (killed, paused) == (kills, pauses), "the work was done before all were killed and stopped"
         assert {process.returncode for process in self.running} == {0}
-        self.late = sum(int(process.stdout.read()) for process in self.running if process.stdout is not None)
+        for process in self.running:
+            self._count(process)
 
     def _kill_one(self) -> int:
         victim = self.running.pop(self._chance.randrange(len(self.running)))
+        assert not victim.poll(), "it had ended by an error"
+        victim.kill()
+        self._count(victim)
         close(victim)
         self.running.append(self._start())
         return 1
+
+    def _count(self, ended: "subprocess.Popen[str]") -> None:
+        assert ended.stdout is not None
+        self.late += len(ended.stdout.readlines())
 
     def _stop_one(self) -> int:
         victim = self._chance.choice(self.running)
