@@ -31,9 +31,9 @@ begin
 end
 $$;
 
--- The first open lanes that nobody else has, but for those passed. Where all are somebody else's and we have none, wait for the first; null if
--- that takes long.
-create or replace function open_lanes(of_queue text, most bigint, passed text[]) returns lanes[]
+-- The first open lanes that nobody else has, but for those passed; null where there are others, which are somebody else's. Who has no lane yet waits
+-- for the first, if that does not take long. Who has one never waits: its holder may be waiting for ours, and one of the two would be ended.
+create or replace function open_lanes(of_queue text, most bigint, passed text[], may_wait boolean) returns lanes[]
 language plpgsql as $$
 declare
   found_lanes lanes[];
@@ -50,23 +50,32 @@ begin
         for no key update skip locked
       ) as o
     );
-    exit when found_lanes <> '{}' or passed <> '{}' or not exists (select from lanes as l where l.queue = of_queue and l.is_open);
-    if not wait_for_lane(of_queue) then
-      return null;
+    if found_lanes <> '{}' or not exists (select from lanes as l where l.queue = of_queue and l.is_open and l.name <> all (passed)) then
+      return found_lanes;
     end if;
+    exit when passed <> '{}' or not may_wait or not wait_for_lane(of_queue);
   end loop;
-  return found_lanes;
+  return null;
 end
 $$;
 
--- A caller's own transaction may have a lane for long.
+-- Wait until the first open lane is ours, or is open no more: then it is let go of, so that nobody who waits has one. False if it takes long: a
+-- caller's own transaction may have a lane for long.
 create or replace function wait_for_lane(of_queue text) returns boolean
 language plpgsql set lock_timeout = '100ms' as $$
+declare
+  first text := (select l.name from lanes as l where l.queue = of_queue and l.is_open order by l.turn, l.place, l.name limit 1);
 begin
-  perform from lanes as l where l.queue = of_queue and l.is_open order by l.turn, l.place, l.name limit 1 for no key update;
+  perform from lanes as l where l.queue = of_queue and l.name = first and l.is_open for no key update;
+  if not found then
+    raise no_data_found;
+  end if;
   return true;
-exception when lock_not_available then
-  return false;
+exception
+  when no_data_found then
+    return true;
+  when lock_not_available then
+    return false;
 end
 $$;
 
@@ -81,7 +90,8 @@ $$;
 -- Up to so many open lanes, each with at least one message, whose rows are locked. What gives nothing is brought up to date and passed; what
 -- is only being put there gets a new turn, so that it does not stand before others. `ask_at` is set where there may be more soon.
 create or replace function serving_lanes(
-  s names, room bigint, most_passed integer, takes boolean, now bigint, number bigint, out served lanes[], out shares lane_share[], out ask_at bigint
+  s names, room bigint, most_passed integer, takes boolean, may_wait boolean, now bigint, number bigint,
+  out served lanes[], out shares lane_share[], out ask_at bigint
 )
 language plpgsql as $$
 declare
@@ -98,7 +108,7 @@ begin
       ask_at := now;
       return;
     end if;
-    found_lanes := open_lanes(s.name, least(room - cardinality(served), most_passed - passed), seen);
+    found_lanes := open_lanes(s.name, least(room - cardinality(served), most_passed - passed), seen, may_wait);
     if found_lanes is null then
       ask_at := now + 100000;
       return;
