@@ -9,9 +9,27 @@ import urllib3
 from msgspec import Raw, json, to_builtins
 
 from holdfast import Backoff, Queue, Rate
-from holdfast.commands import Break, Change, Claim, Clear, Command, Configure, LowerFences, Move, Prune, Put, Read, Settle, Together, Write
+from holdfast.commands import (
+    Break,
+    Change,
+    Claim,
+    Clear,
+    Command,
+    Configure,
+    LowerFences,
+    Move,
+    Names,
+    Prune,
+    Put,
+    Read,
+    Settle,
+    Together,
+    Write,
+)
 from holdfast.errors import HoldfastError, NotAllowed, Refused
+from holdfast.records.policies import Settings
 from holdfast.server.audit import KEPT_S, Act, Actor, Audited, AuditPage, audit_page, read_audit, recorded
+from holdfast.server.auth.guarded_store import Reach
 from holdfast.server.auth.tokens import id_of
 from holdfast.server.namespaces.names import AUDIT
 from holdfast.stores import Store
@@ -135,6 +153,50 @@ def test_everyday_work_and_a_create_that_changes_nothing_are_no_acts(served: Ser
     assert store.execute(Configure("queue", "jobs", paused=False)) == before
     assert told(inner) == []
     assert store.execute(Configure("queue", "jobs", paused=True)).paused
+    assert told(inner) == [("configure", "queue:jobs")]
+    store.close()
+
+
+def test_a_create_that_changed_nothing_undoes_nothing_when_it_is_repeated(served: Served, inner: Store) -> None:
+    assert_repeats_undo_nothing(HttpStore(served.url), inner)
+    assert told(inner) == [("configure", "queue:jobs")] * 2
+
+
+def test_control_a_create_whose_answer_is_not_kept_is_done_when_it_is_repeated(
+    served: Served, inner: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def forget(_: Reach, __: Configure, found: Settings) -> Settings:
+        return found
+
+    monkeypatch.setattr(Reach, "_kept_answer", forget)
+    with pytest.raises(AssertionError):
+        assert_repeats_undo_nothing(HttpStore(served.url), inner)
+
+
+def assert_repeats_undo_nothing(store: HttpStore, inner: Store) -> None:
+    create = Configure("queue", "jobs", paused=False, id="create")
+    store.execute(Configure("queue", "jobs"))
+    first = store.execute(create)
+    store.execute(Configure("queue", "jobs", paused=True))
+    assert store.execute(create) == first
+    assert inner.execute(Names("queue", "jobs")).settings[0].paused
+    store.close()
+
+
+def test_a_queue_that_changes_while_it_is_created_is_configured_after_all(
+    served: Served, inner: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Reach._unchanged
+
+    async def look_too_early(reach: Reach, command: Configure) -> Settings | None:
+        found = await look(reach, command)
+        inner.execute(Configure("queue", "jobs", paused=True))
+        return found
+
+    inner.execute(Configure("queue", "jobs"))
+    monkeypatch.setattr(Reach, "_unchanged", look_too_early)
+    store = HttpStore(served.url)
+    assert not store.execute(Configure("queue", "jobs", paused=False, id="create")).paused
     assert told(inner) == [("configure", "queue:jobs")]
     store.close()
 

@@ -14,6 +14,7 @@ from holdfast.codec.fields import JsonObject, Text, Whole
 from holdfast.commands import ALL, Claimed, endings, events, hints, placement, putting, settling
 from holdfast.commands.change import Change
 from holdfast.commands.claiming import Claim, ClaimPlan
+from holdfast.commands.configuring import Configure
 from holdfast.commands.dicts import Write
 from holdfast.commands.endings import Budget, Endings
 from holdfast.commands.fences import LowerFences
@@ -154,6 +155,10 @@ def as_it_was(_: Any, claim: Any, tx: Any, note: bytes) -> Any:
     return Claimed(tx.messages(claim.queue, [message_id for message_id, _ in claims]))
 
 
+def as_it_is_now(_: Any, command: Configure, tx: Any, __: bytes) -> Any:
+    return tx.settings(command.kind, command.name)
+
+
 def nothing(*_: Any) -> None:
     """Instead of the method."""
 
@@ -186,6 +191,13 @@ async def whatever_is_cancelled(original: Any, face: Any, command: Any) -> Any:
 
 MUTANTS = [
     Mutant("lists all with the prefix", Names, "check", everything_with_the_prefix, "test_one_queue_is_asked_for_by_its_exact_name"),
+    Mutant(
+        "answers a repeated configure as it is now",
+        Configure,
+        "recall",
+        as_it_is_now,
+        "test_a_repetition_answers_as_the_first_time_whatever_has_changed_since",
+    ),
     Mutant("leaves the default of a lease", Acquire, "undo", only_the_lease, "test_taking_back_a_lease_takes_back_the_default_it_stored"),
     Mutant(
         "deletes what was there before a lease that it takes back",

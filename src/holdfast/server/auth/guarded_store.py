@@ -57,8 +57,8 @@ class Reach:
     async def execute(self, command: Command[R]) -> R:
         if not self._caller.is_known():
             await self._caller.stay()
-        if isinstance(command, Configure) and (settings := await self._unchanged(command)) is not None:
-            same: R = outside(settings, self._namespace)
+        if isinstance(command, Configure) and (settings := await self._unless_changed(command)) is not None:
+            same: R = settings
             return same
         for need in needs_of(command):
             check(self._caller, need)
@@ -91,10 +91,8 @@ class Reach:
 
     async def _execute(self, command: Command[Any]) -> Any:
         entered = inside(command, self._namespace)
-        if command.id:
-            check_name(command.id, "command id", ID_LIMITS)
-            if whose := self._caller.commands + self._namespace.prefix:
-                entered = replace(entered, id=whose + command.id)
+        if (whose := self._id_of(command)) != command.id:
+            entered = replace(entered, id=whose)
         if isinstance(command, COPIED):
             await self._refuse_a_part()
         acts = acts_of(command)
@@ -107,6 +105,16 @@ class Reach:
             return (await self._store.execute(replace(entered, commands=[*entered.commands, write])))[:-1]
         return (await self._store.execute(Together([entered, write], id=entered.id)))[0]  # type: ignore[list-item]
 
+    async def _unless_changed(self, command: Configure) -> Any:
+        """The answer, where the settings are already as asked; None where the command has to change them."""
+        found = await self._unchanged(command)
+        if found is None:
+            return None
+        kept = await self._kept_answer(command, found)
+        if kept is None:  # Somebody changed them at this very moment: what stands under the id is what they were.
+            return await self.execute(replace(command, id=""))
+        return outside(kept, self._namespace)
+
     async def _unchanged(self, command: Configure) -> Settings | None:
         """The settings, if they are already as asked: programs say `create` at every start, and that is no act.
 
@@ -117,6 +125,25 @@ class Reach:
         entered = inside(command, self._namespace)
         found = (await self._store.execute(Names(command.kind, entered.name, limit=1))).settings
         return found[0] if found and found[0].name == entered.name and entered.is_kept_by(found[0]) else None
+
+    async def _kept_answer(self, command: Configure, found: Settings) -> Settings | None:
+        """The settings, kept as the answer under the command's id, so that its repetition undoes nothing that has changed since.
+
+        If it is itself a repetition, what was answered then. None if the settings are no longer as they were found. A caller who may not
+        change them cannot do so by a repetition either.
+        """
+        if not command.id or not self._caller.may(*needs_of(command)):
+            return found
+        entered = inside(command, self._namespace)
+        step = Together([Configure(entered.kind, entered.name), recorded(self._caller.actor)], id=self._id_of(command))
+        settings: Settings = (await self._store.execute(step))[0]
+        return settings if settings.created_at <= found.created_at and entered.is_kept_by(settings) else None
+
+    def _id_of(self, command: Command[Any]) -> str:
+        """Under which id the store keeps the answer."""
+        if command.id:
+            check_name(command.id, "command id", ID_LIMITS)
+        return self._caller.commands + self._namespace.prefix + command.id if command.id else ""
 
     async def _refuse_a_part(self) -> None:
         """A copy through a server sees the default namespace alone: what else there is would be left behind in a sealed store."""

@@ -3,19 +3,23 @@
 from typing import Any
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from holdfast.commands import (
     Acquire,
+    Break,
     Change,
     Claim,
     Clear,
     Configure,
     Extend,
+    Look,
     Move,
     Prune,
     Put,
     Release,
     Renew,
+    Resize,
     Settle,
     Together,
     Write,
@@ -180,6 +184,40 @@ class RetryConformance(Conformance):
         put(store, *"abcdefg")
         assert store.execute(Clear("queue", JOBS, id="c2")) == 1
         assert stats(store).ready == 7
+
+    def test_a_repetition_answers_as_the_first_time_whatever_has_changed_since(self, store: Store, clock: FakeClock) -> None:
+        put(store, *"abcde")
+        gone, kept, _ = (claim_one(store) for _ in range(3))
+        lease, lost = grant(store, "one"), grant(store, "two")
+        commands: list[Any] = [
+            Configure("queue", JOBS),
+            Configure("queue", JOBS, maxsize=8),
+            Configure("queue", JOBS, maxsize=8),
+            Configure("dict", DICT),
+            Configure("dict", DICT),
+            Put(JOBS, [item("f")]),
+            Settle([gone.receipt]),
+            Extend([kept.receipt], 60.0),
+            Move(JOBS, "dead", ids=["d"]),
+            Write(DICT, [Change("k", value=raw(1), expect="absent")]),
+            Renew([name(lease)], 90.0),
+            Release([name(lease)]),
+            Break(None, lost.key, "its host is gone"),
+            Resize("gpu", 3),
+            Clear("dict", DICT),
+        ]
+        named = [replace(command, id=f"c{number}") for number, command in enumerate(commands)]
+        first = [store.execute(command) for command in named]
+        clock.advance(1)
+        store.execute(Configure("queue", JOBS, maxsize=None, paused=True))
+        store.execute(Configure("dict", DICT))
+        store.execute(Resize("gpu", 4))
+        put(store, "g")
+        write(store, "k", "newer")
+        grant(store, "two", lease_id="newer")
+        before = [stats(store), read(store), store.execute(Look(None, ["one", "two", "gpu"])).leases]
+        assert [store.execute(command) for command in named] == first
+        assert [stats(store), read(store), store.execute(Look(None, ["one", "two", "gpu"])).leases] == before
 
     def test_a_repeated_step_is_applied_once_and_answered_whole(self, store: Store) -> None:
         put(store, "a", "b")
