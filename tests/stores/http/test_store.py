@@ -6,16 +6,19 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
+from urllib3.connection import HTTPConnection
 
 from holdfast import connect
 from holdfast.client import ControlPlaneClient
 from holdfast.commands import Acquire, Change, Claim, Count, Look, Put, Read, Together, Write
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import Closed, OutcomeUnknown, StoreError, StoreUnavailable
-from holdfast.stores.http import listening
+from holdfast.stores.http import connections, listening
+from holdfast.stores.http.connections import JOINED_BYTES
 from holdfast.stores.http.protocol import Waited
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
@@ -48,6 +51,39 @@ def store(proxy: Proxy) -> Iterator[HttpStore]:
     store = HttpStore(proxy.url)
     yield store
     store.close()
+
+
+def sends_of(store: HttpStore, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often a socket is written to for a short command, a long one and a question without a body."""
+    sizes, send = list[int](), HTTPConnection.send
+
+    def count(connection: HTTPConnection, data: bytes) -> None:
+        sizes.append(len(data))
+        send(connection, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HTTPConnection, "send", count)
+        counts = [0]
+        for ask in (
+            lambda: put(store, "short"),
+            lambda: store.execute(Put("jobs", [item("long", "x" * JOINED_BYTES)])),
+            lambda: HttpStore(store.url).about,
+        ):
+            ask()
+            counts.append(len(sizes))
+    return [after - before for before, after in pairwise(counts)]
+
+
+def test_a_short_command_is_sent_as_one(store: HttpStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sends_of(store, monkeypatch) == [1, 2, 1]
+
+
+def test_control_a_head_that_does_not_wait_for_its_body_is_sent_alone(store: HttpStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(connections, "_AtOnce", HTTPConnection)
+        plain = HttpStore(store.url)
+        assert sends_of(plain, monkeypatch)[0] == 2
+        plain.close()
 
 
 def test_a_command_whose_answer_was_lost_is_applied_once(store: HttpStore, proxy: Proxy) -> None:

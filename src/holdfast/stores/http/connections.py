@@ -19,6 +19,39 @@ KEPT = 64
 """How many connections are kept open; more threads than that open others for a moment."""
 
 
+JOINED_BYTES = 64 * 1024
+"""A longer body is sent behind the head of its request: to join them would copy it."""
+
+
+class _AtOnce(HTTPConnection):
+    """Sends the head of a request and its body as one: a server that gets them one after the other has to wait, and to read twice."""
+
+    _head: bytes | None = None
+    """A head that waits for its body."""
+    _holds = False
+
+    def putrequest(self, method: str, *arguments: Any, **options: Any) -> None:
+        self._holds = method == "POST"
+        super().putrequest(method, *arguments, **options)
+
+    def send(self, data: Any) -> None:
+        if self._holds:
+            self._holds, self._head = False, data
+            return
+        head, self._head = self._head, None
+        if head is None:
+            super().send(data)
+        elif len(data) <= JOINED_BYTES:
+            super().send(head + data)
+        else:
+            super().send(head)
+            super().send(data)
+
+
+class _AtOnceSecured(_AtOnce, HTTPSConnection):
+    """The same, over TLS."""
+
+
 class Connections:
     """Sends requests to one server, from any thread."""
 
@@ -29,8 +62,10 @@ class Connections:
         options: dict[str, Any] = {"maxsize": KEPT, "retries": False, "timeout": self._timeout}
         if (context := address.tls()) is None:
             self._pool = urllib3.HTTPConnectionPool(address.host, address.port, **options)
+            self._pool.ConnectionCls = _AtOnce
         else:
             self._pool = urllib3.HTTPSConnectionPool(address.host, address.port, ssl_context=context, **options)
+            self._pool.ConnectionCls = _AtOnceSecured
 
     def send(self, path: str, body: bytes | None = None, timeout_s: float | None = None) -> Reply:
         """Send a command, or a question without a body, and read the reply; raises `Lost` if there is none, or none within `timeout_s`."""
