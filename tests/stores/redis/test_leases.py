@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec import msgpack
 
 from holdfast.commands import Acquire, Changes, Command, LeaseName, Look, Release, Renew, Together
 from holdfast.errors import StoreError
 from holdfast.stores.redis import RedisStore
+from holdfast.testing.clock import START_US, FakeClock
 from tests.servers import own_redis_url
 from tests.testing.broken_lua import broken
 
@@ -79,6 +81,45 @@ def test_a_lease_that_is_given_back_leaves_its_log_for_a_day_or_two(store: Redis
 def test_a_lease_without_end_never_expires_and_neither_does_its_log(store: RedisStore, way: Way) -> None:
     acquire(store, way, None)
     assert (lasts_s(store), lasts_s(store, ":events")) == (-1, -1)
+
+
+ACTS = (("take", "a"), ("take", "b"), ("take", "c"), ("give", "b"), ("take", "d"), ("give", "a"), ("give", "d"), ("give", "c"))
+
+
+def shares_kept(store: RedisStore) -> list[Any]:
+    """What lies under the keys of the name, and for how many minutes it is kept."""
+    _, (_, _, key, *_) = store.request(Release([NAME]))
+    assert isinstance(key, str)
+    name, shares, ends = store.connections.ask(("GET", key), ("HGETALL", f"{key}:shares"), ("ZRANGE", f"{key}:ends", "0", "-1"))
+    minutes = [(lasts_s(store, part) + 30) // 60 for part in ("", ":shares", ":ends", ":line", ":events")]
+    return [name and msgpack.decode(name), dict(zip(shares[::2], map(msgpack.decode, shares[1::2]), strict=True)), ends, minutes]
+
+
+def kept_by(way: Way) -> list[Any]:
+    """What the acts leave behind, one after the other."""
+    clock, found = FakeClock(START_US + 1), list[Any]()
+    store = RedisStore(own_redis_url(), clock=clock)
+    for act, lease_id in ACTS:
+        clock.advance(1.000001)
+        if act == "take":
+            way(store, Acquire(None, NAME.key, "me", lease_id, LEASE_S, capacity=3))
+        else:
+            way(store, Release([LeaseName(None, NAME.key, lease_id)]))
+        found.append(shares_kept(store))
+    found.append([(event.event, event.data) for event in store.execute(Changes("lease::leader")).events])
+    store.close()
+    return found
+
+
+def test_shares_are_kept_alike_by_the_fast_path_and_the_full_rules() -> None:
+    kept = kept_by(by_full_rules)
+    assert kept_by(by_fast_path) == kept
+    assert [len(shares) for _, shares, *_ in kept[:-1]] == [1, 2, 3, 2, 3, 2, 1, 0]
+
+
+def test_control_a_share_that_is_not_counted_is_noticed() -> None:
+    with broken(r"shared\.used - share\.weight", "shared.used"):
+        assert kept_by(by_fast_path) != kept_by(by_full_rules)
 
 
 def test_a_text_of_any_length_is_kept_whole(store: RedisStore, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:

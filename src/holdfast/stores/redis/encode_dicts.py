@@ -181,7 +181,7 @@ PLANS: Final[Plans] = {
     Length: Plan(given, lambda _, reply: _decode_int(reply)),
     Write: Plan(_write, _written),
     LowerFences: Plan(given, lambda _, reply: _decode_int(reply)),
-    Acquire: Plan(_acquire, lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key), ("default",)),
+    Acquire: Plan(_acquire, lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key), ("default", *OF_CAPACITY)),
     Renew: Plan(_of_leases, _leases),
     Release: Plan(_of_leases, lambda _, reply: _decode_released(reply)),
     Resize: Plan(given, lambda _, reply: _decode_resized(reply)),

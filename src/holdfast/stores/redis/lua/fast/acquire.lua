@@ -1,4 +1,5 @@
---- Fast acquire: a key that is held, or that was given back by its last holder, with its entry if a default is given.
+--- Fast acquire: a key that is held, or that was given back by its last holder, with its entry if a default is given; or a free share of a
+-- name with capacity.
 -- @include fast/lease
 
 --- The entry under the key of a dict, nil for none.
@@ -13,10 +14,9 @@ local function read_entry(key)
 end
 
 --- Tell of the lease, in a log that lasts and that Prune finds.
-local function tell_acquired(dict, key, number, number_text, floor)
+local function tell_acquired(dict, key, number, number_text, floor, told)
   local seconds = LOG_S + math.ceil(command.lease / 1000000)
   local has_log = not dict and keep_log_for(seconds, floor)
-  local told = MAP_OF_2 .. "\163key" .. pack_text(key) .. "\166holder" .. pack_text(command.holder)
   write_event(KEYS[2], number, number_text, "acquired", told)
   if has_log then
     return
@@ -30,7 +30,12 @@ end
 repeat
   local dict, key = command.dict, command.key
   local number, held, ends_at, floor = read_one(dict, key)
-  if not command.lease or not number or number % TIDY == 0 or (held and (ends_at <= now or ends_at >= NEVER)) then
+  if not command.lease or not number or number % TIDY == 0 then
+    break
+  elseif command.capacity then
+    -- @include fast/shared_acquire
+    break
+  elseif held and (ends_at <= now or ends_at >= NEVER) then
     break
   end
   local entry = dict and read_entry(key) or nil
@@ -53,7 +58,8 @@ repeat
   end
   if not held then
     local number_text = text(number)
-    tell_acquired(dict, key, number, number_text, floor)
+    local told = MAP_OF_2 .. "\163key" .. pack_text(key) .. "\166holder" .. pack_text(command.holder)
+    tell_acquired(dict, key, number, number_text, floor, told)
     save_one(dict, key, record, command.lease)
     call("SET", counter_key, number_text)
     give_hints({ WAKE .. (dict and "watch:dict:" .. dict or "watch:lease::" .. key) }, { ALL })

@@ -1,4 +1,4 @@
---- Fast release: one lease, still held.
+--- Fast release: one lease, or one share of a name with capacity, still held.
 -- @include fast/lease
 
 local HELD = MAP_OF_1 .. "\164held\145" .. TRUE
@@ -7,7 +7,12 @@ repeat
   local name = command.names[1]
   local dict, key, id = name[1] ~= "" and name[1] or nil, name[2], LEASE_ID .. pack_text(name[3])
   local number, record, ends_at, floor = read_one(dict, key)
-  if not number or number % TIDY == 0 or not record or ends_at <= now or string.sub(record, -#id) ~= id then
+  if not number or number % TIDY == 0 or not record or ends_at <= now then
+    break
+  elseif string.sub(record, 1, #SHARED_HEAD) == SHARED_HEAD then
+    -- @include fast/shared_release
+    break
+  elseif string.sub(record, -#id) ~= id then
     break
   end
   if not keep_answer(HELD) then

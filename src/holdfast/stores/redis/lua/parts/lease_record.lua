@@ -6,7 +6,7 @@
 
 local LEASE = ">c8I8c7I8c7I8"
 local SINCE_AT, ENDS_AT, HOLDER_AT = 24, 39, 47 -- where these are in it
-local LEASE_HEAD, SINCE, ENDS = "\133\165token\207", "\165since\207", "\165until\207"
+local LEASE_HEAD, SHARED_HEAD, SINCE, ENDS = "\133\165token\207", "\138\165token\207", "\165since\207", "\165until\207"
 local LEASE_ID = "\168lease_id"
 
 local function pack_text(words)
@@ -19,7 +19,7 @@ end
 local function pack_lease(lease)
   local head, more = LEASE_HEAD, ""
   if lease.capacity then
-    head = "\138" .. string.sub(LEASE_HEAD, 2)
+    head = SHARED_HEAD
     more = cmsgpack.pack("capacity", lease.capacity, "used", lease.used, "waiting", lease.waiting, "last", lease.last)
       .. cmsgpack.pack("resized", lease.resized)
   end
