@@ -167,7 +167,7 @@ local function line_up_anew(queue)
       found.touch(queue, lane.name, 0)
     else
       found.lanes.refresh(lane, policy, nil, 0)
-      found.lanes.save(queue.key, lane)
+      found.lanes.save(queue.key, { lane })
     end
   end
 end
@@ -259,7 +259,7 @@ local function write_group(command, plan)
   if policy_of(queue).groups then
     found.touch(queue, command.group, 0)
   else
-    found.lanes.save(queue.key, lane)
+    found.lanes.save(queue.key, { lane })
   end
   wake(queue.topic, ALL)
 end

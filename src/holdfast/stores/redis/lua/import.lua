@@ -97,7 +97,7 @@ local function adopt_lane(one)
   local queue, found = open_queue(one.queue), load_rules()
   local lane = found.lane(queue, one.name)
   lane.own, lane.tat, lane.last, lane.throttled_until = one.own or lane.own, one.tat or 0, one.last or 0, one.throttled_until or 0
-  found.lanes.save(queue.key, lane)
+  found.lanes.save(queue.key, { lane })
   found.touch(queue, one.name, 0)
 end
 

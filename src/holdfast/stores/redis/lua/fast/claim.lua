@@ -46,11 +46,17 @@ repeat
     ids[i], moments[i] = id, ends .. sub(member, READY_N_AT) -- n and id stand in both
     kept[2 * i - 1], kept[2 * i] = id .. "\0", head .. sub(member, READY_N_AT, READY_ID_AT - 1) .. claim_fields
   end
-  if #ids > FEW then
-    -- @include answer_size
-    is_plain = is_plain and size_of(messages, ids) + size_of(messages, stale_fields) <= ANSWER_BYTES
+  local found, later, size
+  if is_plain and #ids > FEW then
+    -- @include fast/read_within
+    found, size = read_within(messages, ids, 0)
+    later = found and #stale > 0 and read_within(messages, stale_fields, size)
+    is_plain = found and (later or #stale == 0)
+  elseif is_plain then
+    found = call("HMGET", messages, unpack(ids))
+    later = #stale > 0 and call("HMGET", messages, unpack(stale_fields))
   end
-  local found, packed_ids = is_plain and call("HMGET", messages, unpack(ids)), cmsgpack.pack("ids", ids)
+  local packed_ids = cmsgpack.pack("ids", ids)
   for i = 1, #ids do
     is_plain = is_plain and found[i]
     -- The last goes first: a short order is a list, in which each then finds its place at once.
@@ -67,7 +73,7 @@ repeat
   local event = MAP_OF_2 .. told
   if #stale > 0 then
     -- @include fast/again
-    local more, count_more = lease_stale(stale, call("HMGET", messages, unpack(stale_fields)), found, kept, token, ends_at)
+    local more, count_more = lease_stale(stale, later, found, kept, token, ends_at)
     event = string.char(130 + count_more) .. told .. more
   end
   call("ZREM", queue .. ":ready", unpack(members))

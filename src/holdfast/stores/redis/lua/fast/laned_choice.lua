@@ -75,13 +75,16 @@ local function read_chosen(order, policy, may_be_late)
     chosen.ready[i] = string.sub(member, at, at + 3) .. string.sub(member, at + 5) .. "\0"
     fields[i], fields[count + i] = id, id .. "\0"
   end
+  local records
   if count > FEW then
-    -- @include answer_size
-    if size_of(KEYS[2] .. ":messages", fields) > ANSWER_BYTES then
-      return nil
-    end
+    -- @include fast/read_within
+    records = read_within(KEYS[2] .. ":messages", fields, 0)
+  else
+    records = call("HMGET", KEYS[2] .. ":messages", unpack(fields))
   end
-  local records = call("HMGET", KEYS[2] .. ":messages", unpack(fields))
+  if not records then
+    return nil
+  end
   chosen.found = { unpack(records, 1, count) }
   for i = 1, count do
     local put, later = records[i], records[count + i]

@@ -75,8 +75,8 @@ repeat
       lane.tat, lane.last = lanes.used(lane.tat, rate, lane.given), token
     end
     lanes.refresh(lane, policy, lane.line[lane.given + 1] and 0, token)
-    lanes.save(queue, lane)
   end
+  lanes.save(queue, served)
   local token_text = text(token)
   call("SET", counter_key, token_text)
   write_event(queue, token, token_text, "claimed", string.char(128 + count_told) .. told)

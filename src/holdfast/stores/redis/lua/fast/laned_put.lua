@@ -46,13 +46,14 @@ end
 
 --- Bring the lanes up to date; answer how many waiters may find something.
 function join_lanes(found, policy, number)
-  local count = 0
+  local count, refreshed = 0, {}
   for _, lane in ipairs(found) do
     if not lane.stays then
       lanes.refresh(lane, policy, 0, number)
-      lanes.save(KEYS[2], lane)
+      refreshed[#refreshed + 1] = lane
     end
     count = count + (lane.open and lane.arrivals or 0)
   end
+  lanes.save(KEYS[2], refreshed)
   return count
 end

@@ -44,15 +44,16 @@ end
 
 --- Give the slots back; answer how many lanes give something by that, now or sooner than before.
 function free_slots(used, names, number)
-  local policy, opened = cmsgpack.unpack(call("HGET", KEYS[2], "policy")), 0
+  local policy, opened, freed = cmsgpack.unpack(call("HGET", KEYS[2], "policy")), 0, {}
   for i, packed in ipairs(call("HMGET", KEYS[2] .. ":lane", unpack(names))) do
     local lane = lanes.read(names[i], packed)
     local was_open, woke = lane.open, lane.wakes
     lane.live = math.max(lane.live - used[names[i]], 0)
     lanes.refresh(lane, policy, head_position(names[i], policy), number)
-    lanes.save(KEYS[2], lane)
+    freed[i] = lane
     local is_sooner = not lane.open and lane.wakes ~= 0 and (woke == 0 or lane.wakes < woke)
     opened = opened + ((is_sooner or (lane.open and not was_open)) and 1 or 0)
   end
+  lanes.save(KEYS[2], freed)
   return opened
 end

@@ -7,13 +7,17 @@ repeat
   if #keys == 0 or #keys > MOST or known[2] then
     break
   end
+  local kept
   if #keys > FEW then
-    -- @include answer_size
-    if size_of(entries, keys) > ANSWER_BYTES then
-      break
-    end
+    -- @include fast/read_within
+    kept = read_within(entries, keys, 0)
+  else
+    kept = call("HMGET", entries, unpack(keys))
   end
-  for i, packed in ipairs(call("HMGET", entries, unpack(keys))) do
+  if not kept then
+    break
+  end
+  for i, packed in ipairs(kept) do
     local entry = packed and cmsgpack.unpack(packed)
     if entry and (entry.expires_at == nil or entry.expires_at > now) then
       entry.key = keys[i]

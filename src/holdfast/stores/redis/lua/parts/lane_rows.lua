@@ -83,7 +83,7 @@ function rules.refresh(queue, name, number, arrivals)
   elseif lane.wakes ~= 0 and head and (wakes_before == 0 or lane.wakes < wakes_before) then
     wake(queue.topic, 1)
   end
-  lanes.save(queue.key, lane)
+  lanes.save(queue.key, { lane })
 end
 
 --- Bring the lanes that the step has touched up to date, once their messages are written.
@@ -97,7 +97,7 @@ function rules.write_lanes(queue, number)
   for _, name in ipairs(policy_of(queue).groups and names or {}) do
     if rules.lane(queue, name).open and not may_close[name] then
       wake(queue.topic, touched[name])
-      lanes.save(queue.key, rules.lane(queue, name))
+      lanes.save(queue.key, { rules.lane(queue, name) })
     else
       rules.refresh(queue, name, number or numbers.latest(), touched[name])
     end
@@ -190,7 +190,7 @@ function rules.empty_lanes(queue, drop)
       lane.own, lane.tat, lane.throttled_until = {}, 0, 0
     end
     lanes.refresh(lane, policy_of(queue), nil, 0)
-    lanes.save(queue.key, lane)
+    lanes.save(queue.key, { lane })
   end
   queue.touched, queue.may_close = {}, {}
 end

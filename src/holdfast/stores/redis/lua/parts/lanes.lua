@@ -28,7 +28,7 @@ do
     local lane = { name = name, turn = turn, place = place, wakes = wakes, tat = tat, last = last, throttled_until = throttled, live = live }
     lane.credit, lane.open = credit, open == 1
     lane.own = #packed >= own_at and cmsgpack.unpack(string.sub(packed, own_at)) or NO_SETTINGS
-    lane.was = { packed = packed, open_at = lane.open and string.sub(packed, 1, 12) .. name, wakes = wakes }
+    lane.was = { packed = packed, open_at = lane.open and string.sub(packed, 1, 12) .. name or nil, wakes = wakes }
     return lane
   end
 
@@ -86,38 +86,58 @@ do
     end
   end
 
-  --- Write a lane that was refreshed; one of which nothing is to be known goes.
-  function lanes.save(key, lane)
-    local was, name = lane.was, lane.name
-    local wakes, is_open = lane.wakes ~= 0 and lane.wakes or nil, lane.open and 1 or 0
-    local packed = struct.pack(LANE, lane.turn, lane.place, lane.wakes, lane.tat, lane.last, lane.throttled_until, lane.live, lane.credit, is_open)
-    local open_at = lane.open and string.sub(packed, 1, 12) .. name
-    if next(lane.own) then
-      packed = packed .. cmsgpack.pack(lane.own)
-    elseif lane.turn == 0 and lane.live == 0 and not wakes then
-      packed = nil
+  local function send(name, key, arguments)
+    for first = 1, #arguments, CHUNK do
+      call(name, key, unpack(arguments, first, math.min(first + CHUNK - 1, #arguments)))
     end
-    if packed and packed ~= was.packed then
-      call("HSET", key .. ":lane", name, packed)
-      if not was.packed then
-        call("ZADD", key .. ":groups", "0", name)
+  end
+
+  --- What is to be kept of a lane, and its member of Q:open, nil where it is not open; nothing where nothing is to be known.
+  local function kept_of(lane)
+    local own = next(lane.own) and cmsgpack.pack(lane.own) or ""
+    if own == "" and lane.turn == 0 and lane.live == 0 and lane.wakes == 0 then
+      return nil
+    end
+    local is_open, tat, last = lane.open and 1 or 0, lane.tat, lane.last
+    local packed = struct.pack(LANE, lane.turn, lane.place, lane.wakes, tat, last, lane.throttled_until, lane.live, lane.credit, is_open)
+    return packed .. own, lane.open and string.sub(packed, 1, 12) .. lane.name or nil
+  end
+
+  --- Write lanes that were refreshed, with as few calls as for one; those of which nothing is to be known go.
+  function lanes.save(key, refreshed)
+    local rows, gone, new, closed, opened, asleep, awake = {}, {}, {}, {}, {}, {}, {}
+    for _, lane in ipairs(refreshed) do
+      local was, name, wakes = lane.was, lane.name, lane.wakes
+      local packed, open_at = kept_of(lane)
+      if packed and packed ~= was.packed then
+        rows[#rows + 1], rows[#rows + 2] = name, packed
+        if not was.packed then
+          new[#new + 1], new[#new + 2] = "0", name
+        end
+      elseif was.packed and not packed then
+        gone[#gone + 1] = name
       end
-    elseif was.packed and not packed then
-      call("HDEL", key .. ":lane", name)
-      call("ZREM", key .. ":groups", name)
+      if open_at ~= was.open_at then
+        closed[#closed + 1] = was.open_at
+        if open_at then
+          opened[#opened + 1], opened[#opened + 2] = "0", open_at
+        end
+      end
+      if wakes ~= 0 and wakes ~= was.wakes then
+        asleep[#asleep + 1], asleep[#asleep + 2] = text(wakes), name
+      elseif wakes == 0 and (was.wakes or 0) ~= 0 then
+        awake[#awake + 1] = name
+      end
+      lane.was = { packed = packed, open_at = open_at, wakes = wakes }
     end
-    if was.open_at and open_at ~= was.open_at then
-      call("ZREM", key .. ":open", was.open_at)
-    end
-    if open_at and open_at ~= was.open_at then
-      call("ZADD", key .. ":open", "0", open_at)
-    end
-    if wakes and wakes ~= was.wakes then
-      call("ZADD", key .. ":asleep", text(wakes), name)
-    elseif (was.wakes or 0) ~= 0 and not wakes then
-      call("ZREM", key .. ":asleep", name)
-    end
-    lane.was = { packed = packed, open_at = open_at, wakes = lane.wakes }
+    send("HSET", key .. ":lane", rows)
+    send("ZADD", key .. ":groups", new)
+    send("HDEL", key .. ":lane", gone)
+    send("ZREM", key .. ":groups", gone)
+    send("ZREM", key .. ":open", closed)
+    send("ZADD", key .. ":open", opened)
+    send("ZADD", key .. ":asleep", asleep)
+    send("ZREM", key .. ":asleep", awake)
   end
 
   --- The level and the rank of a message, or of one with these options, in its lane.
