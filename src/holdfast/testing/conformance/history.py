@@ -89,6 +89,22 @@ class HistoryConformance(Conformance):
         assert stats(store).done == 0
         assert look(store, "a") is None
 
+    def test_pruning_leaves_what_is_done_where_it_is_told_to(self, store: Store, clock: FakeClock) -> None:
+        configure(store, keep_done_s=60.0)
+        put(store, "a")
+        settle(store, [claim_one(store)])
+        clock.advance(60)
+        store.execute(Prune(done=False))
+        assert stats(store).done == 1
+
+    def test_pruning_forgets_all_that_is_done_once_no_policy_keeps_it(self, store: Store) -> None:
+        configure(store, keep_done_s=60.0)
+        put(store, "a")
+        settle(store, [claim_one(store)])
+        configure(store, keep_done_s=None)
+        store.execute(Prune())
+        assert stats(store).done == 0
+
     def test_it_is_listed_by_its_end_page_by_page(self, store: Store, clock: FakeClock) -> None:
         configure(store, keep_done_s=60.0)
         put(store, *"abc")

@@ -243,7 +243,10 @@ begin
     exit when dropped >= most;
     dropped := dropped + prune_topic(of_topic, keep, least(old, young), young, most - dropped);
   end loop;
-  return dropped + forget_answers(young, most) + expire_entries(now, most) + forget_done(now, most);
+  if coalesce((c ->> 'done')::boolean, true) then
+    dropped := dropped + forget_done(now, most);
+  end if;
+  return dropped + forget_answers(young, most) + expire_entries(now, most);
 end
 $$;
 
@@ -254,7 +257,12 @@ declare
   s names;
   removed bigint := 0;
 begin
-  for s in select * from names where kind = 'queue' and policy is not null order by name loop
+  for s in
+    select *
+    from names as n
+    where n.kind = 'queue' and exists (select from messages as m where m.queue = n.name and m.ended_at is not null) -- messages_done
+    order by n.name
+  loop
     removed := removed + forget_done_of(s, now, most - removed);
   end loop;
   return removed;
