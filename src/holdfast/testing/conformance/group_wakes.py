@@ -64,6 +64,14 @@ class GroupWakeConformance(Conformance):
         clock.advance(60)
         assert ids(waiter.result("a claim that waited for a rate")) == ["b"]
 
+    def test_a_put_that_a_rate_lets_through_later_wakes_who_waits(self, store: Store) -> None:
+        configure(store, groups="fair", group_rate=Rate(1, per_s=60.0, burst=2))
+        put(store, "a", "b", group="g")
+        settle(store, claim(store, 2))
+        heard = Heard(store, (queue_topic(JOBS),))
+        put(store, "c", group="g")
+        assert heard.missing({queue_topic(JOBS)}) == set(), "who waits has to learn when the rate lets c through"
+
     def test_an_end_that_leaves_the_next_to_a_rate_wakes_who_waits(self, store: Store) -> None:
         configure(store, groups="strict", group_rate=Rate(1, per_s=60.0))
         put(store, "a", "b", group="g")

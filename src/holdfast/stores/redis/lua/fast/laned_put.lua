@@ -48,11 +48,13 @@ end
 function join_lanes(found, policy, number)
   local count, refreshed = 0, {}
   for _, lane in ipairs(found) do
+    local woke = lane.wakes
     if not lane.stays then
       lanes.refresh(lane, policy, 0, number)
       refreshed[#refreshed + 1] = lane
     end
-    count = count + (lane.open and lane.arrivals or 0)
+    -- Who waits must learn of a moment, too, before which a rate or a throttle lets nothing through.
+    count = count + (lane.open and lane.arrivals or (lanes.is_sooner(lane, woke) and 1 or 0))
   end
   lanes.save(KEYS[2], refreshed)
   return count

@@ -51,8 +51,7 @@ function free_slots(used, names, number)
     lane.live = math.max(lane.live - used[names[i]], 0)
     lanes.refresh(lane, policy, head_position(names[i], policy), number)
     freed[i] = lane
-    local is_sooner = not lane.open and lane.wakes ~= 0 and (woke == 0 or lane.wakes < woke)
-    opened = opened + ((is_sooner or (lane.open and not was_open)) and 1 or 0)
+    opened = opened + ((lanes.is_sooner(lane, woke) or (lane.open and not was_open)) and 1 or 0)
   end
   lanes.save(KEYS[2], freed)
   return opened

@@ -86,6 +86,11 @@ do
     end
   end
 
+  --- Whether a lane that is not open gives something by itself, and sooner than it did, 0 for never.
+  function lanes.is_sooner(lane, woke)
+    return not lane.open and lane.wakes ~= 0 and (woke == 0 or lane.wakes < woke)
+  end
+
   local function send(name, key, arguments)
     for first = 1, #arguments, CHUNK do
       call(name, key, unpack(arguments, first, math.min(first + CHUNK - 1, #arguments)))
