@@ -16,6 +16,11 @@ def at_the_front(original: Any, lane: Any, policy: Any, first_at: Any, now: int,
     return original(lane, policy, first_at, now, 1)
 
 
+def for_what_is_due_alone(original: Any, tx: Any, before: Any, lane: Lane, arrived: int) -> None:
+    if lane.open:
+        original(tx, before, lane, arrived)
+
+
 def with_the_old_turn(_: Any, given: Given, __: int) -> Any:
     return replace(given.lane, credit=given.credit)
 
@@ -102,5 +107,12 @@ LANE_MUTANTS = [
     ),
     Mutant("is never careful", Policy, "is_careful", property(lambda _: False), "test_a_queue_hands_out_no_more_than_its_rate"),
     Mutant("wakes waiters for puts alone", lanes, "announce_lane", for_puts_alone, "test_an_end_that_frees_a_place_wakes_who_waits"),
+    Mutant(
+        "wakes waiters for what is due alone",
+        lanes,
+        "announce_lane",
+        for_what_is_due_alone,
+        "test_a_put_that_a_rate_lets_through_later_wakes_who_waits",
+    ),
     Mutant("wakes waiters for every put", lanes, "announce_lane", for_every_put, "test_a_put_into_a_full_group_wakes_nobody"),
 ]

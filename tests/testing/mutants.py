@@ -159,6 +159,16 @@ def as_it_is_now(_: Any, command: Configure, tx: Any, __: bytes) -> Any:
     return tx.settings(command.kind, command.name)
 
 
+def outdated_of_all(original: Any, tx: Any, limit: int, *, done: bool) -> Any:
+    del done
+    return original(tx, limit, done=True)
+
+
+def outdated_of_entries(original: Any, tx: Any, limit: int, *, done: bool) -> Any:
+    del done
+    return original(tx, limit, done=False)
+
+
 def nothing(*_: Any) -> None:
     """Instead of the method."""
 
@@ -191,6 +201,14 @@ async def whatever_is_cancelled(original: Any, face: Any, command: Any) -> Any:
 
 MUTANTS = [
     Mutant("lists all with the prefix", Names, "check", everything_with_the_prefix, "test_one_queue_is_asked_for_by_its_exact_name"),
+    Mutant("prunes what is done when told not to", Tx, "outdated", outdated_of_all, "test_pruning_leaves_what_is_done_where_it_is_told_to"),
+    Mutant(
+        "prunes nothing that is done",
+        Tx,
+        "outdated",
+        outdated_of_entries,
+        "test_pruning_forgets_all_that_is_done_once_no_policy_keeps_it",
+    ),
     Mutant(
         "answers a repeated configure as it is now",
         Configure,
