@@ -45,7 +45,7 @@ def cursor(world: "World", state: State) -> Cursor:
     moment = world.wall_us() + chance.choice((-10, -2, 0, 2, 30)) * 1_000_000
     number = chance.choice((0, 2**53 - 1))
     if state == "buffered":
-        return (chance.choice(KEYS), number)
+        return (chance.choice(KEYS), 2**53 - 1)  # A key has one copy, and some stores look at the key alone.
     return (chance.choice((-1, 0, 0)), moment, number) if state == "ready" else (moment, number)
 
 
