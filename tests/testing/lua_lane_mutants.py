@@ -30,9 +30,21 @@ LANES = [
     ),
     TextMutant(
         "wakes waiters for every put",
-        r"count \+ \(lane\.open and lane\.arrivals or 0\)",
-        "count + lane.arrivals",
+        r"count \+ \(lane\.open and lane\.arrivals or",
+        "count + (lane.arrivals or",
         "test_a_put_into_a_full_group_wakes_nobody",
+    ),
+    TextMutant(
+        "wakes waiters for what is due alone",
+        r"lanes\.is_sooner\(lane, woke\) and 1 or 0\)",
+        "0)",
+        "test_a_put_that_a_rate_lets_through_later_wakes_who_waits",
+    ),
+    TextMutant(
+        "grants a share before the line the fast way",
+        r"not name\.capacity or name\.waiting > 0 or",
+        "not name.capacity or",
+        "test_a_writer_waits_for_the_readers_inside_and_for_no_later_ones",
     ),
     TextMutant(
         "knows no weight",
@@ -150,8 +162,8 @@ LIMITS = [
     ),
     TextMutant(
         "leaks a place the fast way",
-        r"math\.max\(lane\.live - used\[names\[i\]\], 0\)",
-        "lane.live",
+        r"math\.max\(found\[i\]\.live - used\[names\[i\]\], 0\)",
+        "found[i].live",
         "test_each_group_has_as_many_claims_as_its_limit",
     ),
     TextMutant(

@@ -94,7 +94,6 @@ FAULTS: dict[str, Callable[[Path], AbstractContextManager[Opens]]] = {
     "a checkpoint of a lost claim on Redis": lambda _: redis(r" or message.token ~= token or ended_at <= now", ""),
     "a checkpoint that renews nothing on Redis": lambda _: redis(r'"0", struct.pack\(NUMBER, ends_at\) \.\. n', '"0", ended_at .. n'),
     "a share beyond the capacity on Redis": lambda _: redis(r"name\.used \+ weight > name\.capacity", "false"),
-    "a share before those in line on Redis": lambda _: redis(r"not name\.capacity or name\.waiting > 0 or", "not name.capacity or"),
     "a share that is given back and still counted on Redis": lambda _: redis(r"shared\.used - share\.weight", "shared.used"),
     "checkpoints that look at no claim on SQLite": lambda folder: unrenewed(SqliteTransaction, SqliteFactory(folder)),
     "checkpoints that look at no claim on LMDB": lambda folder: unrenewed(LmdbTransaction, LmdbFactory(folder)),
@@ -142,7 +141,7 @@ LUA_IN_GROUPS: dict[str, Broken] = {
     "a dropped field": (r"kept or \{\}, now\)", "{}, now)"),
     "a wrong order": (r'call\("ZRANGE", queue \.\. ":open"', 'call("ZREVRANGE", queue .. ":open"'),
     "a reused token": (r"(tied = chosen and chosen\.tied(?s:.*?)= pack_claim\()token", r"\1token - 1"),
-    "a missed wake-up": (r"lane\.open and lane\.arrivals or 0", "0"),
+    "a missed wake-up": (r"lane\.open and lane\.arrivals or \(.*?\)\)", "0)"),
     "a missing event": (r'(?m)^  write_event\(queue, token, token_text, "claimed", string.*\n', ""),
 }
 SQL_IN_GROUPS: dict[str, Broken] = {
