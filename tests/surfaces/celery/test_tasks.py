@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Job, Queue, Schedule, Throttle, current_job
-from holdfast.surfaces.celery import AsyncResult, Celery, current_app, current_task, shared_task, signature, states, uuid
+from holdfast.surfaces.celery import AsyncResult, Celery, Task, current_app, current_task, shared_task, signature, states, uuid
 from holdfast.surfaces.celery.exceptions import Ignore, MaxRetriesExceededError, Reject, TaskError, TaskRevokedError
 from holdfast.surfaces.celery.result import allow_join_result
 from holdfast.surfaces.celery.schedules import crontab, schedule
@@ -295,6 +295,16 @@ def test_the_current_task_is_the_one_that_runs_here(celery: Celery) -> None:
     assert not current_task
     with pytest.raises(AttributeError, match="no task runs here"):
         current_task.request  # noqa: B018 - it raises
+
+
+def test_the_base_of_a_task_may_be_the_class_of_all(celery: Celery) -> None:
+    @celery.task(base=Task)
+    def ping() -> bool:
+        return True
+
+    put = ping.delay()
+    work(celery)
+    assert put.get(timeout=1) is True
 
 
 def test_what_is_ignored_is_done_or_failed_as_it_said(celery: Celery) -> None:

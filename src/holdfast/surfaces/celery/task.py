@@ -11,7 +11,7 @@ from holdfast.ids import new_id
 from holdfast.surfaces.celery.config import seconds
 from holdfast.surfaces.celery.exceptions import Ignore, ImproperlyConfigured, MaxRetriesExceededError, Reject, Retry
 from holdfast.surfaces.celery.rate_limits import rate_of
-from holdfast.surfaces.celery.refusals import JSON_ONLY, only, refuse_unknown, refused
+from holdfast.surfaces.celery.refusals import JSON_ONLY, REMEDIES, only, refuse_unknown, refused
 from holdfast.surfaces.celery.results import AsyncResult, EagerResult
 from holdfast.surfaces.celery.running import Request, Running, running, running_here
 from holdfast.surfaces.celery.signatures import Signature
@@ -38,6 +38,8 @@ LONGEST_RETRY_S = 600.0
 class TaskOptions(Struct, frozen=True, kw_only=True):
     """The options of `@app.task`."""
 
+    base: Any = None
+    """Only `Task` itself, which it is anyway."""
     bind: bool = False
     name: str | None = None
     queue: str | None = None
@@ -60,6 +62,7 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
     serializer: str = "json"
 
     def __post_init__(self) -> None:
+        only("@task", "base", self.base, [None, Task], REMEDIES["base"])
         only("@task", "acks_late", self.acks_late, [True], "a job is always acknowledged after it ran: remove it")
         only("@task", "serializer", self.serializer, ["json"], JSON_ONLY)
         rate_of(self.rate_limit)
