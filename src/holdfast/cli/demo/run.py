@@ -21,8 +21,8 @@ from holdfast.records import seconds_in
 from holdfast.stores import Store
 
 PRODUCERS = 2
-LONGEST_S = 25.0
-"""When the demo ends even if there is work left."""
+SILENT_S = 25.0
+"""When the demo ends even if there is work left: when no process has reported anything for so long."""
 
 ALL_WORK_S = 6.0
 """How long all workers together take when nothing goes wrong."""
@@ -112,11 +112,9 @@ class DemoRun:
         self._tasks = [ProducerTask(url, dict(messages[number::PRODUCERS])) for number in range(PRODUCERS)]
 
     def run(self) -> None:
-        """Run until all is done and the paused worker was refused, or the time is up."""
-        while not self._is_over and (remaining_s := LONGEST_S - self._progress.elapsed_s) > 0:
-            received = self._processes.listen(remaining_s)
-            if received is not None:
-                self._hear(received)
+        """Run until all is done and the paused worker was refused, or nothing happens any more."""
+        while not self._is_over and (received := self._processes.listen(SILENT_S)) is not None:
+            self._hear(received)
 
     @property
     def _is_over(self) -> bool:
