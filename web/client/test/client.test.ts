@@ -122,7 +122,8 @@ test("a try that gets no answer is made again after its time, and a lock that is
   const silent: typeof fetch = (input, init) => (tries++ ? fetch(input, init) : silence(init));
   const patient = new Holdfast(server.url, { fetch: silent, patience: { tryS: 0.05 } });
   await patient.queue("silent").put(1);
-  assert.deepEqual([tries, (await client.queue("silent").stats()).ready], [2, 1]);
+  assert.ok(tries >= 2, "on a busy machine a later try may take too long, too");
+  assert.equal((await client.queue("silent").stats()).ready, 1);
   const end = new AbortController();
   const late: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
