@@ -20,7 +20,6 @@ FUNCTION_LINES = 50
 
 LONG: dict[str, int] = {
     "src/holdfast/cli/serve.py serve": 53,
-    "src/holdfast/server/app.py begin": 51,
     "src/holdfast/stores/memory/fast/queue.py claiming": 65,
     "src/holdfast/stores/memory/fast/queue.py claim": 56,
     "src/holdfast/stores/postgres/functions/browse.sql browse_state": 60,

@@ -161,18 +161,8 @@ class ControlPlane:
         answered = Problems(Hosts(InFlight(Dashboard(signed_in, read_files()), options.in_flight), options.hosts))
         paths = frozenset({*gets, *posts})
         dismissals = Dismissals(tokens, self._lasting, options.check_waiting_s)
-        self._served = _Served(
-            store,
-            topics,
-            tokens,
-            uses,
-            quotas,
-            tenants,
-            stalls,
-            descriptors,
-            dismissals,
-            traced(Telemetry(answered, metrics, paths), paths),
-        )
+        app = traced(Telemetry(answered, metrics, paths), paths)
+        self._served = _Served(store, topics, tokens, uses, quotas, tenants, stalls, descriptors, dismissals, app)
 
     def end_waits(self) -> None:
         """Let every request that waits answer now, and no other wait any more."""
