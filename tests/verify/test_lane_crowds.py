@@ -1,13 +1,14 @@
 """Sixteen processes on the same groups of PostgreSQL for ten minutes: none of them is ended for a deadlock, and nothing is left behind."""
 
 import time
+from collections.abc import Iterator
 from multiprocessing import get_context
 
 import pytest
 
 from holdfast.commands import Configure, Groups
 from holdfast.stores.postgres.store import PostgresStore
-from tests.postgres import own_postgres_url
+from holdfast.testing.servers.postgres import PostgresServer
 from tests.stores.postgres.test_lane_deadlocks import QUEUES, deadlocks, drained, work
 from tests.verify.crowds import tell
 
@@ -25,8 +26,21 @@ def work_on(url: str, seed: int, until: float) -> None:
         seed += PROCESSES
 
 
-def test_sixteen_processes_neither_deadlock_nor_leave_anything_behind() -> None:
-    url = own_postgres_url()
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    """One of its own, whose log says who waited for whom."""
+    with PostgresServer() as started:
+        yield started
+
+
+def told_of_deadlocks(server: PostgresServer) -> list[str]:
+    """What the log says of each deadlock."""
+    text = server._program.log.read_text(errors="replace")
+    return [part[:2_000] for part in text.split("deadlock detected")[1:]]
+
+
+def test_sixteen_processes_neither_deadlock_nor_leave_anything_behind(server: PostgresServer) -> None:
+    url = server.url
     store = PostgresStore(url)
     for queue, settings in zip(QUEUES, SETTINGS, strict=True):
         store.execute(Configure("queue", queue, **settings))  # type: ignore[arg-type] # the settings of a queue
@@ -40,5 +54,6 @@ def test_sixteen_processes_neither_deadlock_nor_leave_anything_behind() -> None:
     assert [process.exitcode for process in processes] == [0] * PROCESSES
     tell(f"{drained(store):,} messages were left, and claimed afterwards")
     assert [lane for queue in QUEUES for lane in store.execute(Groups(queue)).lanes] == []
+    assert told_of_deadlocks(server) == []
     assert deadlocks(store) == before
     store.close()
