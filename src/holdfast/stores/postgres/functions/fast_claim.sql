@@ -9,24 +9,23 @@ language plpgsql {fast} as $$
 declare
   shared text := pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
   now bigint := clock_us();
-  rules integer;
-  is_plain boolean; is_watched boolean;
-  ids text[]; keys text[]; of_groups text[];
-  number bigint;
-  answer text;
+  rules integer; policy jsonb; is_free boolean; is_plain boolean; is_watched boolean;
+  ids text[]; keys text[]; of_groups text[]; number bigint; answer text;
 begin
   -- Who watches is looked at only now that the queue is shared: see is_settled.
   select
-    case when s.maxsize is null and s.rules & 8 = 0 and s.throttled_until = 0 and not again then s.rules end,
-    case when by_policy or lease_s is null then coalesce((s.policy ->> 'lease_s')::double precision, lease_s) else lease_s end,
+    s.rules, s.policy, s.maxsize is null and s.throttled_until = 0 and not again,
     s.maxsize is null and s.rules is null and not s.paused and s.throttled_until = 0 and not again
       and not exists (select from messages where queue = of_queue and state = 'leased' and until <= now)
       and not exists (select from messages where queue = of_queue and state = 'ready' and start_by is not null and attempts = 0 and start_by <= now),
     exists (select from listeners as l where l.topic = 'watch:queue:' || of_queue and l.until > clock_timestamp())
-  into rules, lease_s, is_plain, is_watched
+  into rules, policy, is_free, is_plain, is_watched
   from names as s
   where s.kind = 'queue' and s.name = of_queue;
-  if rules is not null then
+  if policy is not null and (by_policy or lease_s is null) then
+    lease_s := coalesce((policy ->> 'lease_s')::double precision, lease_s);
+  end if;
+  if rules & 8 = 0 and is_free then
     return claim_from_lanes(command_id, settings_of(of_queue), of_holder, lease_s, most, takes, expiry, budget, grave, is_watched, now);
   end if;
   -- Where one of the first in line is not due, others behind it may be: that takes a walk over the priorities. Where they are more than one
@@ -36,20 +35,20 @@ begin
     -- by one look at the clock. Another's lease may have ended since `now`.
     update messages as m
     set
-      state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = nextval('numbers'),
-      expired_to = expiry, tied = case when m.extra ? 'group' then 8 end, (since, until) = (select t.won_at, end_of(t.won_at, lease_s) from (select clock_us() as won_at offset 0) as t)
-    where m.ctid = (
-      select h.ctid
+      state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = nextval('numbers'), since = w.won_at,
+      until = end_of(w.won_at, lease_s), expired_to = expiry, tied = case when m.extra ? 'group' then 8 end
+    from (
+      select h.place, clock_us() as won_at
       from (
-        select f.ctid, f.position
+        select f.ctid as place, f.position
         from messages as f
         where f.queue = of_queue and f.state = 'ready'
         order by f.priority desc, f.position, f.n
-        limit 1
-        for update skip locked
+        limit 1 for update skip locked
       ) as h
-      where h.position <= now
-    )
+      where h.position <= now offset 0
+    ) as w
+    where m.ctid = w.place
     returning m.token, m.since, array[m.id], array[m.key], array[m.extra ->> 'group'], message_json(m) into number, now, ids, keys, of_groups, answer;
   elsif is_plain then
     select l.number, l.won_at, l.ids, l.keys, l.of_groups, l.answer into number, now, ids, keys, of_groups, answer
@@ -61,10 +60,11 @@ begin
   with counted as (insert into shifts (queue, ready, leased) values (of_queue, -cardinality(ids), cardinality(ids)))
   insert into events (n, at, topic, event, data, command)
   values (
-    number, now, 'queue:' || of_queue, 'claimed', told(ids, keys, told_groups(of_groups) || ',"holder":' || to_json(of_holder)),
+    number, now, 'queue:' || of_queue, 'claimed', case when array_remove(keys || of_groups, null) <> '{}' then told_claimed(ids, keys, of_groups, of_holder)
+      else '{"ids":' || array_to_json(ids) || ',"holder":' || to_json(of_holder) || '}' end,
     case when not takes then nullif(command_id, '') end
   );
-  perform keep_moment(now);
+  now := case when is_new_moment(now) then keep_moment(now) else now end;
   if is_watched then
     perform wake('watch:queue:' || of_queue, {everyone});
   end if;
@@ -72,6 +72,14 @@ begin
     perform count_by('triggers'), remove(of_queue, ids), promote(of_queue, keys, now), count_by('hand'), remember(command_id, now, '[' || answer || ']');
   end if;
   return '{"messages":[' || answer || ']}';
+end
+$$;
+
+-- What the event of a claim tells. No part of the statement that writes it, which prepares all of itself each time.
+create or replace function told_claimed(ids text[], keys text[], of_groups text[], of_holder text) returns text
+language plpgsql stable as $$
+begin
+  return told(ids, keys, told_groups(of_groups) || ',"holder":' || to_json(of_holder));
 end
 $$;
 

@@ -9,9 +9,7 @@ language plpgsql {fast} as $$
 declare
   shared text := pg_advisory_xact_lock_shared(object_lock('queue', of_queue)); -- an assignment costs less than a statement
   now bigint := clock_us();
-  of_key text; added text[];
-  told_ids text[] := ids;
-  answer text;
+  of_key text; added text[]; facts text; answer text;
   is_awaited boolean;
 begin
   if not again and options is null and cardinality(ids) = 1 then
@@ -19,7 +17,7 @@ begin
     select of_queue, ids[1], now, now, vals[1]
     from names as s
     where s.kind = 'queue' and s.name = of_queue and s.maxsize is null and (s.rules & 5 > 0) is not true
-    on conflict do nothing;
+    on conflict (queue, id) do nothing;
     added := case when found then ids end;
   elsif not again and (options @? '$[*].group') is not true then
     added := case when cardinality(ids) = 1 then add_message(of_queue, ids[1], vals[1], options -> 0, now) else add_messages(of_queue, ids, vals, options, now) end;
@@ -29,22 +27,22 @@ begin
     return put_otherwise(command_id, again, of_queue, ids, vals, options, now);
   end if;
   if cardinality(added) = cardinality(ids) then
-    answer := '{"ids":' || array_to_json(ids) || ',"created":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
+    facts := '{"ids":' || array_to_json(ids);
+    answer := facts || ',"created":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
   else
+    facts := '{"ids":' || array_to_json(array(select i.id from unnest(ids) with ordinality as i (id, o) where i.id = any (added) order by i.o));
     answer := put_answer(ids, firsts_among(ids, added));
-    told_ids := array(select i.id from unnest(ids) with ordinality as i (id, o) where i.id = any (added) order by i.o);
   end if;
   -- Who waits is looked at only now that the queue is shared: see is_settled.
   with counted as (insert into shifts (queue, ready) values (of_queue, cardinality(added)))
   insert into events (n, at, topic, event, data, command)
   values (
-    nextval('numbers'), now, 'queue:' || of_queue, 'put',
-    '{"ids":' || array_to_json(told_ids) || coalesce(',"keys":[' || to_json(of_key) || ']', '') || '}', nullif(command_id, '')
+    nextval('numbers'), now, 'queue:' || of_queue, 'put', facts || coalesce(',"keys":[' || to_json(of_key) || ']}', '}'), nullif(command_id, '')
   )
   returning exists (
     select from listeners as l where l.topic in ('queue:' || of_queue, 'watch:queue:' || of_queue) and l.until > clock_timestamp()
   ) into is_awaited;
-  perform keep_moment(now);
+  now := case when is_new_moment(now) then keep_moment(now) else now end;
   if is_awaited then
     perform wake_queue(of_queue, cardinality(added));
   end if;

@@ -10,7 +10,7 @@ declare
   done_keys text[];
   done_groups text[];
   of_lanes text[]; -- those of which a slot is given back
-  number bigint;
+  number bigint; is_watched boolean;
 begin
   if again then
     return settle_fully('{"type":"Settle"}', command_id, of_queue, ids, tokens);
@@ -31,15 +31,13 @@ begin
   insert into events (n, at, topic, event, data, command)
   values (
     nextval('numbers'), now, 'queue:' || of_queue, 'settled',
-    case when array_remove(done_keys, null) = '{}' and array_remove(done_groups, null) = '{}'
-      then '{"ids":' || array_to_json(ids) || ',"to":"done"}'
-      when cardinality(ids) = 1 then told(ids, done_keys, told_groups(done_groups) || ',"to":"done"')
-      else told_done(ids, done_ids, done_keys, done_groups) end,
-    nullif(command_id, '')
+    case when array_remove(done_keys || done_groups, null) <> '{}' then told_done(ids, done_ids, done_keys, done_groups)
+      else '{"ids":' || array_to_json(ids) || ',"to":"done"}' end, nullif(command_id, '')
   )
-  returning n into number;
-  perform keep_moment(now);
-  if exists (select from listeners as l where l.topic = 'watch:queue:' || of_queue and l.until > clock_timestamp()) then
+  returning n, exists (select from listeners as l where l.topic = 'watch:queue:' || of_queue and l.until > clock_timestamp())
+  into number, is_watched;
+  now := case when is_new_moment(now) then keep_moment(now) else now end;
+  if is_watched then
     perform wake('watch:queue:' || of_queue, {everyone});
   end if;
   if array_remove(done_keys, null) <> '{}' then
@@ -264,6 +262,16 @@ $$;
 
 -- In the order asked. The planner takes lists for short and would compare each with each.
 create or replace function told_done(ids text[], done_ids text[], done_keys text[], done_groups text[]) returns text
+language plpgsql stable as $$
+begin
+  if cardinality(ids) = 1 then
+    return told(ids, done_keys, told_groups(done_groups) || ',"to":"done"');
+  end if;
+  return told_each(ids, done_ids, done_keys, done_groups);
+end
+$$;
+
+create or replace function told_each(ids text[], done_ids text[], done_keys text[], done_groups text[]) returns text
 language plpgsql stable set enable_nestloop = off set enable_hashjoin = on as $$
 begin
   return (

@@ -18,31 +18,49 @@ language sql stable as $$
     + coalesce(pg_column_size(history), 0)
 $$;
 
--- The rest of a message's JSON, which is its own: what is before it, all messages of one claim have in common.
+-- The rest of a message's JSON, which is its own: what is before it, all messages of one claim have in common. What few messages have is put
+-- together elsewhere: this is a part of the statements that claim, and each of them prepares all of it.
 create or replace function message_facts(m messages) returns text
 language sql stable as $$
   select concat(
     ',"id":', to_json(m.id), ',"n":', m.n, ',"position":', m.position, ',"attempts":', m.attempts, ',"created_at":', m.created_at,
     ',"key":' || to_json(m.key),
-    case when m.priority <> 0 then concat(',"priority":', m.priority) end,
+    ',"priority":' || nullif(m.priority, 0),
     ',"max_attempts":' || m.max_attempts,
-    ',"dead_letter":' || to_json(m.dead_letter),
-    ',"start_by":' || m.start_by,
     ',"metadata":' || m.metadata,
-    ',' || substr(m.extra::text, 2, length(m.extra::text) - 2),
-    case when m.lane is not null or m.tied is not null or m.ended_at is not null or m.trace is not null then concat(
-      ',"lane":' || to_json(m.lane), ',"level":' || nullif(m.level, 0), ',"rank":' || m.rank, ',"tied":' || m.tied,
-      ',"ended_at":' || m.ended_at, ',"trace":' || to_json(m.trace)
-    ) end,
-    case when m.endings <> 0 or m.failures <> 0 or m.dead_at is not null then concat(
-      case when m.failures <> 0 then concat(',"failures":', m.failures) end,
-      ',"dead_at":' || m.dead_at,
-      ',"last_error":' || to_json(m.last_error),
-      case when m.endings <> 0 then concat(',"endings":', m.endings) end,
-      ',"history":[' || array_to_string(m.history, ',') || ']'
-    ) end,
+    case when num_nonnulls(m.dead_letter, m.start_by, m.extra, m.lane, m.tied, m.ended_at, m.trace, m.dead_at, nullif(m.endings + m.failures, 0)) > 0
+      then rare_facts(
+        m.dead_letter, m.start_by, m.extra, m.lane, m.level, m.rank, m.tied, m.ended_at, m.trace, m.failures, m.dead_at, m.last_error, m.endings, m.history
+      )
+    end,
     ',"value":', m.value, '}'
   )
+$$;
+
+create or replace function rare_facts(
+  dead_letter text, start_by bigint, extra jsonb, lane text, level integer, rank bigint, tied integer, ended_at bigint, trace text,
+  failures integer, dead_at bigint, last_error text, endings integer, history text[]
+) returns text
+language plpgsql stable as $$
+declare
+  facts text := concat(
+    ',"dead_letter":' || to_json(dead_letter), ',"start_by":' || start_by, ',' || substr(extra::text, 2, length(extra::text) - 2)
+  );
+begin
+  if num_nonnulls(lane, tied, ended_at, trace) > 0 then
+    facts := concat(
+      facts, ',"lane":' || to_json(lane), ',"level":' || nullif(level, 0), ',"rank":' || rank, ',"tied":' || tied,
+      ',"ended_at":' || ended_at, ',"trace":' || to_json(trace)
+    );
+  end if;
+  if endings <> 0 or failures <> 0 or dead_at is not null then
+    facts := concat(
+      facts, ',"failures":' || nullif(failures, 0), ',"dead_at":' || dead_at, ',"last_error":' || to_json(last_error),
+      ',"endings":' || nullif(endings, 0), ',"history":[' || array_to_string(history, ',') || ']'
+    );
+  end if;
+  return facts;
+end
 $$;
 
 create or replace function is_late(m messages, now bigint) returns boolean
@@ -109,7 +127,7 @@ declare
   of_lanes text[];
   ranks bigint[];
 begin
-  if array_remove(keys, null) = '{}' then
+  if (array_remove(keys, null) <> '{}') is not true then
     return;
   end if;
   s := settings_of(queue);
