@@ -9,6 +9,12 @@ MUTANTS = [
         "false",
         "test_as_much_as_the_capacity_is_granted_and_no_more",
     ),
+    TextMutant(
+        "grants a share for nothing by the fast path",
+        r"l\.capacity - l\.used >= of_weight",
+        "true",
+        "test_as_much_as_the_capacity_is_granted_and_no_more",
+    ),
     TextMutant("has no line", r"ahead := ahead \+ other\.weight", "ahead := ahead", "test_whoever_came_first_is_served_first"),
     TextMutant(
         "counts what has ended",

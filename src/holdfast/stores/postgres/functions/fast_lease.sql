@@ -88,25 +88,3 @@ begin
   return remember(command_id, now, '{"held":[true]}');
 end
 $$;
-
--- Give a share back, or a place in line; null where the name has no capacity.
-create or replace function release_share(command_id text, of_key text, of_id text) returns text
-language plpgsql as $$
-declare
-  now bigint;
-  held boolean;
-begin
-  perform from leases where dict = '' and key = of_key and capacity is not null for update;
-  if not found then
-    return null;
-  end if;
-  perform from shares where key = of_key and lease_id = of_id for update;
-  now := clock_us();
-  select s.token > 0 into held from shares as s where s.key = of_key and s.lease_id = of_id and s.until > now;
-  if held is null then
-    return null;
-  end if;
-  perform end_share(of_key, of_id, 'released', null, now);
-  return remember(command_id, now, '{"held":[' || held || ']}');
-end
-$$;

@@ -206,20 +206,3 @@ begin
   return '{"capacity":' || case when is_kept(l) then l.capacity::text else 'null' end || ',"used":' || l.used || '}';
 end
 $$;
-
--- One share, as semaphores and locks with a line use them.
-create or replace function fast_share(
-  command_id text, of_key text, of_holder text, of_id text, lease_s double precision, asked bigint, of_weight bigint,
-  in_line_s double precision, max_waiters bigint
-) returns text
-language plpgsql {fast} as $$
-declare
-  now bigint;
-begin
-  perform lock_to_take('', of_key);
-  now := clock_us();
-  return remember(command_id, now, write_share(
-    check_share(of_key, of_holder, of_id, lease_s, asked, of_weight, in_line_s, max_waiters, now, false), now
-  ));
-end
-$$;
