@@ -133,7 +133,7 @@ SQLITE: dict[str, tuple[ModuleType, str, str]] = {
     "a missing event of one commit": (sqlite_commits, r"follow_settled\(tx, queue, gone\.values\(\)\)", rf"\g<0>{FORGET}"),
     "a dropped field in groups": (sqlite_lanes, r"item\.priority, now, item\.max_attempts,", "item.priority, now, None,"),
     "a wrong order in groups": (sqlite_lanes, r" rank_of\(policy, item\.priority, now\)", " -rank_of(policy, item.priority, now)"),
-    "a missed wake-up in groups": (sqlite_lanes, r"tx\.hints\.wake\(queue_topic\(lane\.queue\), count\)", "len(lane.queue)"),
+    "a missed wake-up in groups": (sqlite_lanes, r"tx\.hints\.wake\(topic, count\)", "len(topic)"),
     "a reused token in groups": (sqlite_lanes, r"return (claim_one_each\(tx, command, policy, opened\.lanes\))", rf"return {REUSE}(\1)"),
     "a missing event in groups": (sqlite_lanes, r"len\(ids\) \* ONE_READY\)", rf"\g<0>{FORGET}"),
 }

@@ -20,16 +20,15 @@ from holdfast.records.policies import SLOT_OF_GROUP, TOLD_GROUP, Lane, Policy
 from holdfast.stores.files.extra import EXTRA
 from holdfast.stores.sqlite.counts import ONE_READY
 from holdfast.stores.sqlite.fast.sql_transaction import SqlTransaction
-from holdfast.stores.sqlite.lanes import decode_policy, read_lane
+from holdfast.stores.sqlite.lanes import OPEN, decode_policy, read_lane
 from holdfast.stores.sqlite.rows import bindable, group_in, is_large
 from holdfast.stores.sqlite.statements import SQL, fixed
 
 DONE: Final = {"to": "done"}
 
-PUT_LINED: Final = fixed(SQL["put"], {15: "null"})
-"""`put` of a message without a key.
-
-Keys are looked up where messages have no lanes, and by the rules."""
+PUT_LINED: Final = fixed(SQL["put"], {7: "null", 15: "null"})
+PUT_LINED_PLAIN: Final = fixed(SQL["put"], dict.fromkeys((5, 6, 7, 9, 15), "null"))
+"""`put` of a message without a key, and of one without options, too."""
 
 POLICY, MAXSIZE, IS_TAKEN, LANE_TO_PUT = 0, 1, 2, 3
 """Columns of `lane_to_put`."""
@@ -37,16 +36,17 @@ POLICY, MAXSIZE, IS_TAKEN, LANE_TO_PUT = 0, 1, 2, 3
 FIRST_AT, LANE_IN_LINE = 1, 2
 """Columns of `lane_in_line`, whose first is the policy, too."""
 
+_has_no_options: Callable[[Item], bool] = uses_only(Item, "id", "value", "if_ready", "if_leased", "priority", "labels", "group")
 _is_item: Callable[[Item], bool] = uses_only(Item, "id", "value", "if_ready", "if_leased", *(name for name in KEPT if name != "key"))
 
 
 def put_in_lanes(tx: SqlTransaction, command: Put) -> Puts | None:
     """Messages without keys that are due, of ordinary size, into a queue that has groups and no bounds."""
     items, queue = command.items, command.queue
-    if any(is_large(item.value) or not _is_item(item) for item in items):
-        return None
-    lanes, policy = dict[str, Lane | None](), None
+    lanes, counts, policy = dict[str, tuple[Any, ...]](), dict[str, int](), None
     for item in items:
+        if is_large(item.value) or not _is_item(item):
+            return None
         lane = item.group or ""
         row = tx.sql.execute(SQL["lane_to_put"], (queue, lane, item.id)).fetchone()
         policy = None if row is None or row[POLICY] is None else decode_policy(row[POLICY])
@@ -55,39 +55,46 @@ def put_in_lanes(tx: SqlTransaction, command: Put) -> Puts | None:
             return None
         if row[MAXSIZE] is not None or row[IS_TAKEN]:
             return None
-        lanes[lane] = None if row[LANE_TO_PUT] is None else read_lane(row[LANE_TO_PUT:])
-    return None if policy is None else _put(tx, queue, items, policy, lanes)
-
-
-def _put(tx: SqlTransaction, queue: str, items: Sequence[Item], policy: Policy, lanes: Mapping[str, Lane | None]) -> Puts:
-    rows = [_row(tx.now, queue, item, policy) for item in items]
-    if len(rows) == 1:
-        tx.sql.execute(PUT_LINED, rows[0])
-    else:
-        tx.sql.executemany(PUT_LINED, rows)
-    ids, groups = [item.id for item in items], [item.group for item in items]
-    has_groups = any(group is not None for group in groups)
-    facts = {"ids": ids, "groups": groups} if has_groups else {"ids": ids}
-    token = tx.tell(queue_topic(queue), "put", facts, len(ids) * ONE_READY)
-    for name, count in Counter(group or "" for group in groups).items():
-        _let_in(tx, policy, lanes[name] or Lane(queue, name), count, token)
+        lanes[lane] = row[LANE_TO_PUT:]
+        counts[lane] = counts.get(lane, 0) + 1
+    if policy is None:
+        return None
+    ids, topic = [item.id for item in items], queue_topic(queue)
+    token = _put(tx, topic, items, ids, [_row(tx.now, queue, item, policy) for item in items])
+    for name, count in counts.items():
+        if lanes[name][OPEN]:
+            tx.hints.wake(topic, count)
+        else:
+            _let_in(tx, policy, Lane(queue, name) if lanes[name][0] is None else read_lane(lanes[name]), count, token)
     return Puts(ids, [True] * len(ids))
 
 
+def _put(tx: SqlTransaction, topic: str, items: Sequence[Item], ids: list[str], rows: list[tuple[object, ...]]) -> int:
+    """Put the messages of these rows; return the number of the event."""
+    if len(rows) > 1:
+        tx.sql.executemany(PUT_LINED, rows)
+    elif _has_no_options(items[0]):
+        queue, message_id, priority, now, *_, value, extra, lane, level, rank = rows[0]
+        tx.sql.execute(PUT_LINED_PLAIN, (queue, message_id, priority, now, now, value, extra, lane, level, rank))
+    else:
+        tx.sql.execute(PUT_LINED, rows[0])
+    groups = [item.group for item in items]
+    facts = {"ids": ids} if groups.count(None) == len(groups) else {"ids": ids, "groups": groups}
+    return tx.tell(topic, "put", facts, len(ids) * ONE_READY)
+
+
 def _row(now: int, queue: str, item: Item, policy: Policy) -> tuple[object, ...]:
-    """The parameters of `put`."""
+    """The parameters of `PUT_LINED`."""
     level, rank = level_of(policy, item.priority), rank_of(policy, item.priority, now)
     return (
-        *(queue, item.id, item.priority, now, item.max_attempts, item.dead_letter, None, now, item.metadata),
+        *(queue, item.id, item.priority, now, item.max_attempts, item.dead_letter, now, item.metadata),
         *(bindable(item.value), EXTRA.write(item), item.group or "", level, rank),
     )
 
 
 def _let_in(tx: SqlTransaction, policy: Policy, lane: Lane, count: int, token: int) -> None:
-    """Let a lane follow messages that came into line."""
-    if lane.open:
-        tx.hints.wake(queue_topic(lane.queue), count)
-    elif lane.turn:
+    """Let a lane that is not open follow messages that came into line."""
+    if lane.turn:
         refresh(tx, tx.settings("queue", lane.queue), {lane.name: Touched(arrived=count)}, token)
     else:
         after = refreshed(lane, policy, tx.now, tx.now, token)  # Nothing was in line before.
