@@ -113,7 +113,6 @@ MEMORY: dict[str, Broken] = {
     "a reused token": (r"token=token,", "token=token - 1,"),
     "a missing event": (r'events\.append\(KeptOne\(index, now, "settled"', '(KeptOne(index, now, "settled"'),
 }
-REUSE = "(lambda one: one and replace(one, messages=[replace(message, token=message.token - 1) for message in one.messages]))"
 FORGET = '; tx.sql.execute("delete from holdfast_events where n = (select max(n) from holdfast_events)")'
 SQLITE: dict[str, tuple[ModuleType, str, str]] = {
     "a dropped field": (sqlite_commands, r"        item\.max_attempts,\n", "        None,\n"),
@@ -134,7 +133,7 @@ SQLITE: dict[str, tuple[ModuleType, str, str]] = {
     "a dropped field in groups": (sqlite_lanes, r"item\.priority, now, item\.max_attempts,", "item.priority, now, None,"),
     "a wrong order in groups": (sqlite_lanes, r" rank_of\(policy, item\.priority, now\)", " -rank_of(policy, item.priority, now)"),
     "a missed wake-up in groups": (sqlite_lanes, r"tx\.hints\.wake\(topic, count\)", "len(topic)"),
-    "a reused token in groups": (sqlite_lanes, r"return (claim_one_each\(tx, command, policy, opened\.lanes\))", rf"return {REUSE}(\1)"),
+    "a reused token in groups": (sqlite_lanes, r"token = tx\.tell\(", "token = -1 + tx.tell("),
     "a missing event in groups": (sqlite_lanes, r"len\(ids\) \* ONE_READY\)", rf"\g<0>{FORGET}"),
 }
 LUA_IN_GROUPS: dict[str, Broken] = {

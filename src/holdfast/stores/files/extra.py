@@ -5,6 +5,7 @@ Nothing else writes it, so a process of a release that does not know the field l
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -22,6 +23,10 @@ LINED = ("lane", "level", "rank", "tied", "ended_at", "trace")
 """The fields behind it that change with the state of a message: they have places of their own, too, and stand last."""
 
 
+READ = 1_000
+"""So many different ones are kept as they were read: messages of one group, or with the same labels, have the same."""
+
+
 class Extra:
     """What is kept of the fields of a struct behind a certain one."""
 
@@ -35,7 +40,7 @@ class Extra:
         self._is_unused = uses_only(kind, *self.own, *LINED)
         self._record = defstruct("ExtraFields", known, frozen=True, omit_defaults=True)
         self._read: Callable[[Any], tuple[Any, ...]] = _reader(self.names)
-        self._decode = json.Decoder(self._record).decode
+        self._decode = lru_cache(maxsize=READ)(json.Decoder(self._record).decode)
         self._unused: tuple[Any, ...] = astuple(self._record())
 
     def write(self, record: Any) -> bytes | None:

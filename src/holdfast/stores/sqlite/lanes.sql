@@ -79,6 +79,12 @@ from holdfast_names as s
 cross join holdfast_lanes as l
 where s.kind = 'queue' and s.name = ?1 and l.queue = ?1 and l.lane = ?2
 
+-- name: move_lane
+-- As save_lane where the lane is there, and its rate and its settings are as they were.
+update holdfast_lanes
+set turn = ?1, place = ?2, open = ?3, live = ?4, credit = ?5, wakes = ?8
+where queue = ?6 and lane = ?7
+
 -- name: save_live
 -- As save_lane where no order changes: with columns of an index, SQLite would write that, too.
 update holdfast_lanes

@@ -3,7 +3,6 @@
 What a lane becomes is said by `refreshed`, as everywhere; only what it is worked out from is read at once.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -12,13 +11,13 @@ from msgspec.structs import replace
 from holdfast.commands import Claim, Claimed, Item, Put, Puts
 from holdfast.commands.endings import promote_keys, told
 from holdfast.commands.lanes import Touched, announce_lane, level_of, rank_of, refresh, refreshed
-from holdfast.commands.one_each import claim_one_each
+from holdfast.commands.one_each import choose_one_each
 from holdfast.commands.plain import uses_only
 from holdfast.commands.putting import KEPT
 from holdfast.commands.topics import queue_topic
 from holdfast.records.policies import SLOT_OF_GROUP, TOLD_GROUP, Lane, Policy
 from holdfast.stores.files.extra import EXTRA
-from holdfast.stores.sqlite.counts import ONE_READY
+from holdfast.stores.sqlite.counts import ONE_LEASED, ONE_READY
 from holdfast.stores.sqlite.fast.sql_transaction import SqlTransaction
 from holdfast.stores.sqlite.lanes import OPEN, decode_policy, read_lane
 from holdfast.stores.sqlite.rows import bindable, group_in, is_large
@@ -29,6 +28,9 @@ DONE: Final = {"to": "done"}
 PUT_LINED: Final = fixed(SQL["put"], {7: "null", 15: "null"})
 PUT_LINED_PLAIN: Final = fixed(SQL["put"], dict.fromkeys((5, 6, 7, 9, 15), "null"))
 """`put` of a message without a key, and of one without options, too."""
+
+MOVE_LANE_AWAKE: Final = fixed(SQL["move_lane"], {8: "null"})
+"""`move_lane` of a lane that time alone does not change, as are most."""
 
 POLICY, MAXSIZE, IS_TAKEN, LANE_TO_PUT = 0, 1, 2, 3
 """Columns of `lane_to_put`."""
@@ -105,9 +107,17 @@ def _let_in(tx: SqlTransaction, policy: Policy, lane: Lane, count: int, token: i
 def claim_from_lanes(tx: SqlTransaction, command: Claim) -> Claimed | None:
     """One message of each of the first open lanes, while nothing is overdue."""
     policy, opened = tx.look_at_lanes(command.queue, command.limit)
-    if policy is not None and policy.groups is not None and not opened.is_overdue:
-        return claim_one_each(tx, command, policy, opened.lanes)
-    return None
+    if policy is None or policy.groups is None or opened.is_overdue:
+        return None
+    each = choose_one_each(tx, command, policy, opened.lanes)
+    if each is None or not each.chosen:
+        return None
+    draft, until, count = each.draft, each.until, len(each.chosen)
+    token = tx.tell(draft.topic, draft.event, draft.facts, count * (ONE_LEASED - ONE_READY))
+    messages = each.leased(token)
+    tx.lease_rows(messages, command.holder, token, until, command.expired_to)
+    _change_lanes(tx, [(one.lane, lane) for one, lane in zip(opened.lanes, each.served(token), strict=False)])
+    return Claimed(messages, careful=policy.is_careful)
 
 
 class Settled(NamedTuple):
@@ -132,17 +142,20 @@ def told_settled(ids: Sequence[str], settled: Sequence[Settled]) -> Mapping[str,
     if settled.count(PLAIN) == len(settled):
         return {"ids": ids, **DONE}
     groups = [one.group for one in settled]
-    has_groups = any(group is not None for group in groups)
-    return told(ids, [one.key for one in settled], {"groups": groups, **DONE} if has_groups else DONE)
+    return told(ids, [one.key for one in settled], DONE if groups.count(None) == len(groups) else {"groups": groups, **DONE})
 
 
 def follow_settled(tx: SqlTransaction, queue: str, settled: Collection[Settled]) -> None:
     """Do what the ends of these claims ask for."""
     settled = [one for one in settled if one is not PLAIN]
-    keys = [one.key for one in settled if one.key is not None]
+    keys, ended = list[str](), dict[str, int]()
+    for one in settled:
+        if one.key is not None:
+            keys.append(one.key)
+        if one.slot is not None:
+            ended[one.slot] = ended.get(one.slot, 0) + 1
     if keys:
         promote_keys(tx, queue, keys)
-    ended = Counter(one.slot for one in settled if one.slot is not None)
     if ended:
         _end_claims(tx, queue, ended)
 
@@ -163,14 +176,15 @@ def _end_claims(tx: SqlTransaction, queue: str, ended: Mapping[str, int]) -> Non
 
 
 def _change_lanes(tx: SqlTransaction, changes: Sequence[tuple[Lane, Lane]]) -> None:
-    """Save lanes that are known as they were: in most, only a count changed."""
-    saved, counted = list[Lane](), list[tuple[object, ...]]()
+    """Save lanes that are there, as `before`: in many, only a count changed."""
     for before, lane in changes:
-        is_moved = lane.turn != before.turn or lane.open != before.open or lane.place != before.place or lane.wakes != before.wakes
-        if is_moved or lane.is_gone:
-            saved.append(lane)
+        if lane.is_gone:
+            tx.save([lane])
+        elif lane.turn != before.turn or lane.open != before.open or lane.place != before.place or lane.wakes != before.wakes:
+            place = (lane.turn, lane.place, lane.open, lane.live, lane.credit)
+            if lane.wakes is None:
+                tx.sql.execute(MOVE_LANE_AWAKE, (*place, lane.queue, lane.name))
+            else:
+                tx.sql.execute(SQL["move_lane"], (*place, lane.queue, lane.name, lane.wakes))
         else:
-            counted.append((lane.live, lane.credit, lane.queue, lane.name))
-    tx.save(saved)
-    if counted:
-        tx.sql.executemany(SQL["save_live"], counted)
+            tx.sql.execute(SQL["save_live"], (lane.live, lane.credit, lane.queue, lane.name))
