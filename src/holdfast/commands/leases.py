@@ -289,11 +289,14 @@ class Release(OfLeases[Released], frozen=True):
         if held and len(held) == len(plan):
             end_leases(tx, held)
             return Released([True] * len(plan))
+        gone = set[tuple[str, str]]()
         for kind, ended in groupby([one for one in plan if one is not None], type):
             if kind is Lease:
                 end_leases(tx, list(ended))  # type: ignore[arg-type]
-            else:
-                for share in ended:
+                continue
+            for share in ended:
+                if (share.key, share.lease_id) not in gone:
+                    gone.add((share.key, share.lease_id))
                     end_shares(tx, [share])  # type: ignore[list-item]
         return Released([is_held(one) for one in plan])
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.commands import refusal_errors
 from holdfast.commands.acquired import Acquired, ends_in_s
 from holdfast.commands.topics import lease_topic, line_topic, log_topic
-from holdfast.commands.transaction import Draft, Transaction
+from holdfast.commands.transaction import Draft, Record, Transaction
 from holdfast.records import NEVER, Lease, end_of
 from holdfast.records.shares import SHARED_HOLDER, Share, Shared, ShareOrder
 
@@ -48,10 +48,17 @@ class Swept(Struct, frozen=True):
 
     def write(self, tx: Transaction) -> None:
         """Forget what has ended, and the name, too, unless something is left of it."""
-        drafts = [told("expired", share) for share in self.ended if share.token]
-        if drafts:
+        if drafts := self.drafts():
             tx.append(drafts)
-        tx.save([*(share.released() for share in self.ended), self.shared])
+        tx.save(self.records())
+
+    def drafts(self) -> list[Draft]:
+        """The events of grants that have ended."""
+        return [told("expired", share) for share in self.ended if share.token]
+
+    def records(self) -> list[Record]:
+        """What to save."""
+        return [*[share.released() for share in self.ended], self.shared]
 
 
 class SharePlan(Struct):
@@ -159,13 +166,13 @@ def write_share(command: "Acquire", tx: Transaction, plan: SharePlan) -> Acquire
         return plan.answer
     found = swept.shared
     waiting = found.waiting - (plan.ticket is not None)
-    swept = replace(swept, shared=replace(found, used=found.used + command.weight, waiting=waiting))
+    swept = Swept(replace(found, used=found.used + command.weight, waiting=waiting), swept.ended)
+    drafts = [*swept.drafts(), told("acquired", command)]
     if plan.before is not None:
-        tx.append([Draft(log_topic(None, command.key), "expired", {"key": command.key, "holder": plan.before.holder})])
-    swept.write(tx)
-    share = Share(command.key, command.lease_id, command.holder, command.weight, tx.now, end_of(tx.now, command.lease_s))
-    share = replace(share, token=tx.append([told("acquired", share)]))
-    tx.save([share])
+        drafts.insert(0, Draft(log_topic(None, command.key), "expired", {"key": command.key, "holder": plan.before.holder}))
+    token = tx.append(drafts) + len(drafts) - 1
+    share = Share(command.key, command.lease_id, command.holder, command.weight, tx.now, end_of(tx.now, command.lease_s), token)
+    tx.save([*swept.records(), share])
     _wake_after(tx, swept)
     return Acquired(share.lease, ends_in_s(tx.now, share.until))
 
@@ -177,25 +184,28 @@ def recall_share(command: "Acquire", tx: Transaction, note: Acquired) -> Acquire
 
 
 def end_shares(tx: Transaction, shares: Sequence[Share], event: str = "released", **facts: object) -> None:
-    """Give grants of one name back, and places in its line, and wake those who fit now."""
+    """Give grants of one name back, and places in its line, which are there, and wake those who fit now."""
     key = shares[0].key
     current = tx.leases([(None, key)])[None, key]
     assert isinstance(current, Shared)  # noqa: S101 - it has shares
-    found = tx.shares(key, [share.lease_id for share in shares])
-    gone = [share for share in shares if share.lease_id in found]
-    ended = [told(event, share, **facts) for share in gone if share.token]
+    ended = [told(event, share, **facts) for share in shares if share.token]
     if ended:
         tx.append(ended)
         tx.hints.wake(lease_topic(None, key), len(ended))
-    left = without(current, gone)
-    tx.save([*(share.released() for share in gone), left])
+    left = without(current, shares)
+    tx.save([*[share.released() for share in shares], left])
     wake_line(tx, left)
 
 
 def without(found: Shared, gone: Sequence[Share]) -> Shared:
     """The name without these."""
-    used = found.used - sum(share.weight for share in gone if share.token)
-    return replace(found, used=used, waiting=found.waiting - sum(not share.token for share in gone))
+    if not gone:
+        return found
+    used, waiting = found.used, found.waiting
+    for share in gone:
+        used -= share.weight if share.token else 0
+        waiting -= not share.token
+    return replace(found, used=used, waiting=waiting)
 
 
 def _wake_after(tx: Transaction, swept: Swept) -> None:
@@ -213,8 +223,8 @@ def wake_line(tx: Transaction, found: Shared) -> None:
         tx.hints.wake(line_topic(found.key, share.lease_id), 1)
 
 
-def told(event: str, share: Share, **facts: object) -> Draft:
-    """What the log says of a grant."""
+def told(event: str, share: "Share | Acquire", **facts: object) -> Draft:
+    """What the log says of a grant, or of what asked for it."""
     return Draft(log_topic(None, share.key), event, {"key": share.key, "holder": share.holder, "weight": share.weight, **facts})
 
 

@@ -58,8 +58,13 @@ class Entries:
         return (Fenced(*row) for row in sorted(found))
 
     def leases(self, keys: Collection[tuple[str | None, str]]) -> dict[tuple[str | None, str], Lease]:
-        found = {(name, key): self.tables.leases.get(name, {}).get(key) for name, key in keys}
-        return {name: lease for name, lease in found.items() if lease is not None}
+        leases, found = self.tables.leases, dict[tuple[str | None, str], Lease]()
+        for name in keys:
+            of_dict = leases.get(name[0])
+            lease = None if of_dict is None else of_dict.get(name[1])
+            if lease is not None:
+                found[name] = lease
+        return found
 
     def save_leases(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
