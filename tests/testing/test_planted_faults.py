@@ -134,7 +134,7 @@ SQLITE: dict[str, tuple[ModuleType, str, str]] = {
     "a wrong order in groups": (sqlite_lanes, r" rank_of\(policy, item\.priority, now\)", " -rank_of(policy, item.priority, now)"),
     "a missed wake-up in groups": (sqlite_lanes, r"tx\.hints\.wake\(topic, count\)", "len(topic)"),
     "a reused token in groups": (sqlite_lanes, r"token = tx\.tell\(", "token = -1 + tx.tell("),
-    "a missing event in groups": (sqlite_lanes, r"len\(ids\) \* ONE_READY\)", rf"\g<0>{FORGET}"),
+    "a missing event in groups": (sqlite_lanes, r"return (tx\.tell\(topic, .*ONE_READY\))", rf"token = \1{FORGET}; return token"),
 }
 LUA_IN_GROUPS: dict[str, Broken] = {
     "a dropped field": (r"kept or \{\}, now\)", "{}, now)"),
