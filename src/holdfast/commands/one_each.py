@@ -10,7 +10,7 @@ from holdfast.commands.claim_line import Claimed
 from holdfast.commands.endings import event
 from holdfast.commands.lanes import FARTHEST, refreshed
 from holdfast.commands.transaction import Draft, OpenLane, Transaction
-from holdfast.records import NO_VALUE, Message, end_of
+from holdfast.records import NO_VALUE, Message, ReturnTo, end_of
 from holdfast.records.policies import NO_SETTINGS, SLOT_OF_GROUP, TOLD_GROUP, Lane, Policy
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def claim_one_each(tx: Transaction, command: "Claim", policy: Policy, lanes: Seq
         return None if each is None else Claimed([], 0.0, careful=policy.is_careful)
     token = tx.append([each.draft])
     messages = each.leased(token)
-    tx.lease(messages, command.holder, token, each.until, command.expired_to)
+    tx.lease(messages, *each.terms(token))
     tx.save(each.served(token))
     return Claimed(messages, careful=policy.is_careful)
 
@@ -54,9 +54,14 @@ class OneEach(Struct, frozen=True, gc=False):
         """When the leases end."""
         return end_of(self.now, self.command.lease_under(self.policy))
 
+    def terms(self, token: int) -> tuple[str, int, int, ReturnTo]:
+        """Who holds them, under which token, until when, and where they go then."""
+        return self.command.holder, token, self.until, self.command.expired_to
+
     def leased(self, token: int) -> list[Message]:
         """The messages as they are claimed."""
-        claim, slot = (self.command.holder, token, self.now, self.until, self.command.expired_to), self.slot
+        (holder, _, until, expired_to), slot = self.terms(token), self.slot
+        claim = (holder, token, self.now, until, expired_to)
         return [message.leased(*claim, tied=slot if message.group is None else slot | TOLD_GROUP) for message in self.chosen]
 
     def served(self, token: int) -> list[Lane]:

@@ -16,7 +16,7 @@ from holdfast.commands.plain import uses_only
 from holdfast.commands.putting import KEPT
 from holdfast.commands.topics import queue_topic
 from holdfast.records.policies import SLOT_OF_GROUP, TOLD_GROUP, Lane, Policy
-from holdfast.stores.files.extra import EXTRA
+from holdfast.stores.files.extra import EXTRA, PUT_FIELDS
 from holdfast.stores.sqlite.counts import ONE_LEASED, ONE_READY
 from holdfast.stores.sqlite.fast.sql_transaction import SqlTransaction
 from holdfast.stores.sqlite.lanes import OPEN, decode_policy, read_lane
@@ -38,7 +38,7 @@ POLICY, MAXSIZE, IS_TAKEN, LANE_TO_PUT = 0, 1, 2, 3
 FIRST_AT, LANE_IN_LINE = 1, 2
 """Columns of `lane_in_line`, whose first is the policy, too."""
 
-_has_no_options: Callable[[Item], bool] = uses_only(Item, "id", "value", "if_ready", "if_leased", "priority", "labels", "group")
+_has_no_options: Callable[[Item], bool] = uses_only(Item, "id", "value", "if_ready", "if_leased", "priority", "group", *PUT_FIELDS)
 _is_item: Callable[[Item], bool] = uses_only(Item, "id", "value", "if_ready", "if_leased", *(name for name in KEPT if name != "key"))
 
 
@@ -112,10 +112,10 @@ def claim_from_lanes(tx: SqlTransaction, command: Claim) -> Claimed | None:
     each = choose_one_each(tx, command, policy, opened.lanes)
     if each is None or not each.chosen:
         return None
-    draft, until, count = each.draft, each.until, len(each.chosen)
+    draft, count = each.draft, len(each.chosen)
     token = tx.tell(draft.topic, draft.event, draft.facts, count * (ONE_LEASED - ONE_READY))
     messages = each.leased(token)
-    tx.lease_rows(messages, command.holder, token, until, command.expired_to)
+    tx.lease_rows(messages, *each.terms(token))
     _change_lanes(tx, [(one.lane, lane) for one, lane in zip(opened.lanes, each.served(token), strict=False)])
     return Claimed(messages, careful=policy.is_careful)
 
