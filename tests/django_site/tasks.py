@@ -5,7 +5,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
-from holdfast import Backoff, JobContext, Throttle, current_job
+from holdfast import Backoff, JobContext, Snooze, Throttle, current_job
 from holdfast.commands import Extend, Settle
 from holdfast.integrations.django import task
 from holdfast.integrations.django.compat import TaskContext
@@ -131,6 +131,13 @@ def wait_for_answer() -> Any:
 @task
 async def wait_for_answer_async() -> Any:
     return await this_job().wait("answer")
+
+
+@task
+def snoozing() -> str:
+    if this_job().attempts == 1:
+        raise Snooze(0.0)
+    return "awake"
 
 
 @task

@@ -79,6 +79,15 @@ def test_the_death_of_a_worker_is_an_error_behind_those_that_were_raised() -> No
 
 
 @pytest.mark.usefixtures("backend")
+def test_a_job_that_snoozes_is_started_again_from_its_beginning(told: Told) -> None:
+    result = tasks.snoozing.enqueue()
+    drain()
+    result.refresh()
+    assert (result.status, result.return_value, result.errors) == (SUCCESSFUL, "awake", [])
+    assert [name for name, _ in told] == ["enqueued", "started", "started", "finished"]
+
+
+@pytest.mark.usefixtures("backend")
 def test_a_throttled_job_has_not_failed(told: Told) -> None:
     result = tasks.throttled.enqueue()
     drain()
