@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 from holdfast import MISSING, AsyncJobContext, ControlPlaneClient, JobContext, Queue, Tasks
-from holdfast.commands import Browse, Read
+from holdfast.commands import Browse, Names, Read
 from holdfast.errors import Closed
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
-from holdfast.workers.steps.rows import signals_of, steps_of
+from holdfast.workers.steps.rows import maps_prefix, signals_of, steps_of
 from tests.workers.mortal_store import Fate, MortalStore
 
 ID = "order"
@@ -56,7 +56,7 @@ def tasks_of(client: ControlPlaneClient, world: World, *, is_async: bool) -> Tas
             job.sleep(3_600)
             charged = job.options(once=True, reconcile=world.find_charge).step("charge", world.charge, id)
             approved = job.wait("approved", str, timeout_s=1e6)
-            pages = job.call(page, 1) + job.call(page, 2)
+            pages = job.call(page, 1) + sum(job.map(page, [page.args(2), page.args(3)]))
             job.put("follow-ups", id)
             return [begun, charged, approved, pages]
 
@@ -68,7 +68,8 @@ def tasks_of(client: ControlPlaneClient, world: World, *, is_async: bool) -> Tas
         await job.sleep(3_600)
         once = job.options(once=True, reconcile=world.find_charge)
         charged, approved = await asyncio.gather(once.step("charge", world.charge, id), job.wait("approved", str, timeout_s=1e6))
-        pages = sum(await asyncio.gather(job.call(page, 1), job.call(page, 2)))
+        first, others = await asyncio.gather(job.call(page, 1), job.map(page, [page.args(2), page.args(3)]))
+        pages = first + sum(others)
         job.put("follow-ups", id)
         return [begun, charged, approved, pages]
 
@@ -126,11 +127,12 @@ class Flow:
         """One follow-up, one charge, the right result, and nothing left behind."""
         client = ControlPlaneClient.on(MortalStore(self._store, Fate()))
         job = tasks_of(client, world, is_async=self._is_async).tasks[-1].job(ID)
-        assert job.result(timeout_s=0) == ["begin", f"charge-{ID}", "ann", 30]
+        assert job.result(timeout_s=0) == ["begin", f"charge-{ID}", "ann", 60]
         assert world.charges == [ID]
         assert [message.value for message in Queue[str]("follow-ups", client=client).browse()] == [ID]
         for name in (steps_of("default"), signals_of("default")):
             assert [entry.key for entry in self._store.execute(Read(name)).entries] == []
+        assert self._store.execute(Names("dict", maps_prefix("default"))).settings == []
         for state in ("ready", "leased", "dead"):
             assert not self._store.execute(Browse("default", state=state)).messages
         client.close()

@@ -24,7 +24,7 @@ from holdfast._sync.flows.working.janitor import Janitor
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from holdfast.workers.steps._sync.maps import Maps
-from holdfast.workers.steps.rows import Row
+from holdfast.workers.steps.rows import Report, Row
 from tests.workers.durable import Bench
 
 EMPTY: dict[str, Any] = {"steps": [], "signals": []}
@@ -431,7 +431,7 @@ def test_a_map_looks_at_its_children_only_after_it_has_waited_for_them(bench: Be
     app, looked = bench.tasks(), list[int]()
     look = Maps._find_dead
 
-    def noted_look(maps: Maps, row: Row, marks: str) -> bool:
+    def noted_look(maps: Maps, row: Row, marks: str) -> dict[int, Report] | None:
         looked.append(row.count)
         return look(maps, row, marks)
 

@@ -26,7 +26,7 @@ def dies_everywhere(kind: str, folder: Path, *, is_async: bool, every: int) -> i
     """Let a process die at each of these boundaries; how many there were."""
     (folder / "undisturbed").mkdir()
     commands, effects = boundaries(kind, folder / "undisturbed", is_async=is_async)
-    assert (commands >= 15, effects) == (True, 4)
+    assert (commands >= 15, effects) == (True, 5)
     fates = [Fate(number, after=after) for number in range(1, commands + 1) for after in (False, True)]
     fates += [Fate(effect=number) for number in range(1, effects + 1)]
     for number, fate in enumerate(fates[::every]):

@@ -1,12 +1,12 @@
 """The ledger record of an effect that must happen once."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Raw, Struct, json
 
 from holdfast.codec import Codec, Limits, check_value_size
 from holdfast.errors import ResultNotKept
-from holdfast.records import MaybeRaw
+from holdfast.records import MaybeRaw, Message
 from holdfast.workers.handlers.outcomes import shown
 
 
@@ -57,6 +57,22 @@ def done_entry(by: str, holder: str, result: Any, codec: Codec, limits: Limits) 
     except Exception as error:  # noqa: BLE001 - codecs and results are foreign code
         return LedgerEntry("done", by, holder, missing=shown(error))
     return done
+
+
+ENTRY_BYTES: Final = 4_096
+"""More than an entry takes beside its result."""
+
+
+def kept_result(message: Message, result: Any, codec: Codec, limits: Limits) -> tuple[MaybeRaw, str | None]:
+    """The result of a job as it is kept, or why it cannot be."""
+    try:
+        raw = codec.encode(result)
+    except Exception as error:  # noqa: BLE001 - as above
+        return None, shown(error)
+    if len(raw) + ENTRY_BYTES <= limits.value_bytes:
+        return raw, None
+    done = done_entry(message.receipt.claim_id, message.holder or "", result, codec, limits)
+    return done.result, done.missing
 
 
 def entry_of(raw: Raw) -> LedgerEntry:

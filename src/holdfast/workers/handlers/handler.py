@@ -18,7 +18,7 @@ from holdfast.workers.handlers.judgement import Judge, judged
 from holdfast.workers.handlers.outcomes import DONE, SETTLED, UNKNOWN_FOR_S, Outcome
 from holdfast.workers.handlers.resources import Around, Resource, Resources, enter_around, enter_around_async
 from holdfast.workers.handlers.signatures import check_callable, wants_job
-from holdfast.workers.once_record import done_entry
+from holdfast.workers.once_record import kept_result
 from holdfast.workers.steps.access import StepSetting
 from holdfast.workers.steps.rows import parent_in
 
@@ -188,9 +188,7 @@ class Performance:
         """It is done, whether or not its result can be kept: what ran must not run again for that."""
         if not self.rules.keeps_results and parent_in(job.message.metadata) is None:
             return DONE
-        message = job.message
-        done = done_entry(message.receipt.claim_id, message.holder or "", result, self.rules.codec, self.rules.limits)
-        return Outcome("done", done.result, done.missing)
+        return Outcome("done", *kept_result(job.message, result, self.rules.codec, self.rules.limits))
 
     def judged(self, error: BaseException, job: JobContext) -> Outcome:
         """What it means that a handler raised this."""

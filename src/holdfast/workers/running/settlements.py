@@ -9,13 +9,15 @@ from msgspec.structs import replace
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Configure, Move, Settle, Write
 from holdfast.commands.endings import Budget
+from holdfast.records import Message
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.handlers.tracebacks import trace_of
 from holdfast.workers.names import errors_of, failure_key, ledger_of, progress_of, results_of
 from holdfast.workers.once_record import LedgerEntry
 from holdfast.workers.running.kept_errors import error_key, error_of
 from holdfast.workers.running.runs import Finished, Run
-from holdfast.workers.steps.rows import CANCELS, CHILDREN, Parent, Report, parent_in, report_key, signal_key, signals_of
+from holdfast.workers.steps.map_reports import MapReports
+from holdfast.workers.steps.rows import CANCELS, CHILDREN, Parent, Report, number_of, parent_in, report_key, signal_key, signals_of
 
 __all__ = ["CANCELS", "decided", "failure_key", "is_last", "late_parents", "runs_alone", "settling_commands", "throttles_of"]
 
@@ -136,18 +138,21 @@ def _remember(writes: "_Writes", run: Run, outcome: Outcome) -> None:
     if has_ended and run.job.stop_reason == "cancelled":
         writes.delete(CANCELS, encode_key((run.message.queue, message_id)))
     if has_ended and (parent := parent_in(run.message.metadata)) is not None:
-        _report(writes, parent, message_id, outcome)
+        _report(writes, parent, run.message, outcome)
 
 
-def _report(writes: "_Writes", parent: Parent, message_id: str, outcome: Outcome) -> None:
+def _report(writes: "_Writes", parent: Parent, message: Message, outcome: Outcome) -> None:
     """Tell the job that waits for it how a child ended."""
     kept = outcome.how == "done" and outcome.missing is None
     state: Literal["done", "failed", "cancelled"] = "done" if kept else "cancelled" if outcome.how == "cancelled" else "failed"
     report = Report(state, outcome.stored if kept else None, None if kept else outcome.missing or outcome.error)
-    if parent.marks is not None:
-        writes.put(parent.marks, encode_key(parent.number), report.raw, None)
+    if parent.marks is not None and parent.total:
+        writes.reports.add(parent.marks, number_of(parent, message.id), report, message)
         return
-    writes.put(signals_of(parent.queue), report_key(parent.id, message_id), report.raw, None)
+    if parent.marks is not None:
+        writes.put(parent.marks, encode_key(number_of(parent, message.id)), report.raw, None)
+        return
+    writes.put(signals_of(parent.queue), report_key(parent.id, message.id), report.raw, None)
     writes.count(signals_of(parent.queue), signal_key(parent.id, CHILDREN))
 
 
@@ -177,7 +182,11 @@ def late_parents(settled: Sequence[Finished]) -> list[Parent]:
     """The parents of maps of which the last child may have ended now, each once; one that is missed looks for itself."""
     found: dict[str, Parent] = {}
     for run, parent in _with_parents(settled):
-        if parent.marks is not None and parent.total and (parent.number >= parent.total - LATE or run.message.attempts > 1):
+        if (
+            parent.marks is not None
+            and parent.total
+            and (number_of(parent, run.message.id) >= parent.total - LATE or run.message.attempts > 1)
+        ):
             found[parent.marks] = parent
     return list(found.values())
 
@@ -207,6 +216,7 @@ class _Writes:
 
     def __init__(self) -> None:
         self._changes: dict[str, dict[str, Change]] = {}
+        self.reports = MapReports()
 
     def put(self, name: str, key: str, value: Raw | None, ttl_s: float | None) -> None:
         self._add(name, Change(key, value=Raw(b"null") if value is None else value, ttl_s=ttl_s))
@@ -222,4 +232,4 @@ class _Writes:
         self._changes.setdefault(name, {})[change.key] = change
 
     def commands(self) -> list[Write]:
-        return [Write(name, [*changes.values()]) for name, changes in self._changes.items()]
+        return [*(Write(name, [*changes.values()]) for name, changes in self._changes.items()), *self.reports.commands()]

@@ -8,7 +8,7 @@ from holdfast.codec import Codec
 from holdfast.codec.limits import shown
 from holdfast.commands import Item
 from holdfast.records import Message
-from holdfast.workers.steps.rows import hash_of
+from holdfast.workers.steps.rows import digest, text_of_arguments
 
 if TYPE_CHECKING:
     from holdfast.workers.calls import Call
@@ -61,7 +61,7 @@ class MapCalls:
     """The calls of a map, and what makes their messages."""
 
     def __init__(self, task: CallableTask[..., Any], calls: "list[Call[Any]]", parent: Message) -> None:
-        self.hashes: list[str] = [hash_of((), call.of(task.name)) for call in calls]
+        self.hash: str = digest(b"\0".join(text_of_arguments(call.of(task.name)) for call in calls))
         self.name: str = task.name
         self.queue: str = task.queue
         self.codec: Codec = task.options.result_codec
@@ -76,7 +76,7 @@ class MapCalls:
 
     def item(self, number: int, child_id: str, marks: str) -> Item:
         """The message of a child."""
-        parent = [self._parent.queue, self._parent.id, marks, number, len(self._calls)]
+        parent = [self._parent.queue, self._parent.id, marks, None, len(self._calls)]
         return self._task.message(self._calls[number], id=child_id, metadata={"parent": parent})
 
 

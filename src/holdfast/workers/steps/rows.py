@@ -1,6 +1,7 @@
 """What is stored of a durable job: a head, one row for each step, timers and signals."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, Literal
 
@@ -126,7 +127,8 @@ class Parent(Struct, frozen=True, array_like=True):
     id: str
     marks: str | None = None
     """The dict in which the children of a map or of a flow report, each by its number."""
-    number: int = 0
+    number: int | None = None
+    """Its number among these; that of a child of a map ends its id instead, so that all of them have the same metadata."""
     total: int = 0
     """How many children a map has: when that many have reported the parent is woken. Others wake it each."""
 
@@ -141,12 +143,26 @@ _decode_family = json.Decoder(_Family).decode
 
 def parent_in(metadata: Raw | None) -> Parent | None:
     """The parent that the metadata of a message names."""
-    if metadata is None or b'"parent"' not in bytes(metadata):
+    if metadata is None or b'"parent"' not in (text := bytes(metadata)):
         return None
+    return _parent_in(text)
+
+
+@lru_cache
+def _parent_in(text: bytes) -> Parent | None:
+    """The children of a map have the same metadata, and each is looked at several times."""
     try:
-        return _decode_family(metadata).parent
+        return _decode_family(text).parent
     except (ValueError, RecursionError):
         return None
+
+
+def number_of(parent: Parent, child_id: str) -> int:
+    """The number of a child among those that report in one dict."""
+    if parent.number is not None:
+        return parent.number
+    number = child_id.rpartition(".")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def steps_of(queue: str) -> str:
@@ -220,6 +236,14 @@ def hash_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         return ""
     parts = [_text_of(value) for value in args] + [name.encode() + b"=" + _text_of(kwargs[name]) for name in sorted(kwargs)]
     return digest(b"\0".join(parts))
+
+
+def text_of_arguments(arguments: Mapping[str, Any]) -> bytes:
+    """What stands for the arguments of a call where many are hashed together."""
+    try:
+        return encode_plain(arguments)
+    except Exception:  # noqa: BLE001 - foreign classes, see `hash_of`
+        return hash_of((), arguments).encode()
 
 
 def digest(text: bytes) -> str:

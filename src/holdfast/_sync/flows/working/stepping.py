@@ -15,6 +15,7 @@ from holdfast.wording import counted
 from holdfast.workers.handlers.outcomes import Outcome, shown
 from holdfast.workers.running.runs import Finished, Run
 from holdfast.workers.running.settlements import COUNT_TTL_S, decided, late_parents, settling_commands, throttles_of
+from holdfast.workers.steps.map_reports import may_be_all, read_counts
 from holdfast.workers.steps.rows import CHILDREN, signal_key, signals_of
 
 NOTHING = Claimed([])
@@ -67,7 +68,7 @@ def step(
 def _wake_parents(store: Store, settled: list[Finished]) -> None:
     """End the sleep of parents whose map has ended; where that is missed, they look for themselves."""
     for parent in late_parents(settled):
-        if parent.marks is not None and store.execute(Length(parent.marks)) >= parent.total:
+        if parent.marks is not None and may_be_all(store.execute(read_counts(parent.marks)), parent.total):
             count = Change(signal_key(parent.id, CHILDREN), "increment", by=1, ttl_s=COUNT_TTL_S)
             store.execute(Together([Write(signals_of(parent.queue), [count]), Move(parent.queue, "due", [parent.id])]))
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, json
 
-from holdfast.codec import encode_key
-from holdfast.commands import Browse, Change, Clear, Item, Length, Put, Read, Write
+from holdfast.commands import Browse, Clear, Item, Put, Read, Write
 from holdfast.errors import ChildFailed, JobFailed
+from holdfast.records import Entry
 from holdfast.workers.steps.called import MapCalls
-from holdfast.workers.steps.rows import CHILDREN, Key, Report, Row, decode_report, digest, map_of
+from holdfast.workers.steps.map_reports import dead_changes, may_be_all, read_counts, reports_in
+from holdfast.workers.steps.rows import CHILDREN, Key, Report, Row, digest, map_of
 from holdfast.workers.steps.waits import Wait
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Maps:
         steps, history = self._steps, self._steps.history
         with steps.turns.active():
             steps.load()
-            key = history.identify(branch, f"~map {calls.name}", digest("".join(calls.hashes).encode()))
+            key = history.identify(branch, f"~map {calls.name}", calls.hash)
             row = steps.ask(key)
             marks = self._dict_of(key)
             looks = row is not None and row.count >= calls.total  # Not at those it puts now.
@@ -102,20 +103,29 @@ class Maps:
         steps, history = self._steps, self._steps.history
         if not history.inbox.is_known:
             steps.refresh()
-        if steps.execute(Length(marks)) < row.count and not (looks and self._find_dead(row, marks)):
+        reports = self._all_reports(row, marks)
+        if reports is None and looks:
+            reports = self._find_dead(row, marks)
+        if reports is None:
             waited_s = max(0.0, time.time() - (row.at or 0.0))
             due = history.setting.now() + min(max(waited_s, FIRST_LOOK_S, row.count * CHILD_S), LAST_LOOK_S)
             steps.rest(own, Wait(f"{row.count:,} jobs of queue {(row.child or ('', ''))[0]}", due, (CHILDREN,), looks=True))
             return row, {}
-        reports = self._reports(marks)
         failed = {number: (one.error or one.state)[:ERROR_CHARACTERS] for number, one in reports.items() if one.state != "done"}
         # What failed is recorded: a child that is redriven later must not change what this job has seen.
         done = Row("done", None if not failed else Raw(json.encode(failed)), child=row.child, at=time.time(), count=row.count)
         steps.record(key, done)
         return done, reports
 
-    def _find_dead(self, row: Row, marks: str) -> bool:
-        """Mark children that died where no one could report it, or are gone; whether all have ended then."""
+    def _all_reports(self, row: Row, marks: str) -> dict[int, Report] | None:
+        """What all children have reported; None while some have not."""
+        if not may_be_all(self._steps.execute(read_counts(marks)), row.count):
+            return None
+        reports = self._reports(marks)
+        return reports if len(reports) >= row.count else None  # One that was redriven is counted again.
+
+    def _find_dead(self, row: Row, marks: str) -> dict[int, Report] | None:
+        """Report for children that died where no one could, or are gone; what all have reported, if they have then."""
         steps = self._steps
         queue, own = row.child or ("", "")
         known = self._reports(marks)
@@ -126,27 +136,26 @@ class Maps:
             if browsed.more:
                 continue
             found = {message.id: message for message in browsed.messages}
-            reports = []
+            dead: dict[int, Report] = {}
             for number in some:
                 message = found.get(f"{own}.{number}")
                 if message is None:
-                    reports.append((number, Report("failed", error="it was removed")))
+                    dead[number] = Report("failed", error="it was removed")
                 elif message.state == "dead":
-                    reports.append((number, Report("failed", error=message.last_error or "its worker died every time")))
-            if reports:
-                changes = [Change(encode_key(number), value=report.raw, expect="absent") for number, report in reports]
-                steps.execute(Write(marks, changes))  # One that reported meanwhile keeps its word.
-        return bool(steps.execute(Length(marks)) >= row.count)
+                    dead[number] = Report("failed", error=message.last_error or "its worker died every time")
+            if dead:
+                steps.execute(Write(marks, dead_changes(dead)))
+        return self._all_reports(row, marks)  # One that reported meanwhile keeps its word.
 
     def _reports(self, marks: str) -> dict[int, Report]:
         """What children have reported, by their numbers."""
-        found: dict[int, Report] = {}
+        found: list[Entry] = []
         after: str | None = None
         while True:
             page = self._steps.execute(Read(marks, after=after, limit=MARKS))
-            found |= {int(entry.key): decode_report(entry.value) for entry in page.entries}  # The key of a number is its text.
+            found += page.entries
             if not page.more:
-                return found
+                return reports_in(found)
             after = page.entries[-1].key
 
     def _results(self, reports: dict[int, Report], row: Row, calls: MapCalls) -> list[Any]:
