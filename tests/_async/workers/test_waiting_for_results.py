@@ -219,7 +219,7 @@ async def test_a_function_that_returns_nothing_has_the_result_none(
 
     kept, unkept = app.task(name="kept")(note), app.task(name="unkept", results=False)(note)
     await AsyncQueue[Any]("default", client=client).configure(keep_done_s=keep_done_s)
-    jobs = [await kept.put(), await unkept.put()]
+    jobs: list[AsyncJob[Any]] = [await kept.put(), await unkept.put()]
     await app.run(until_empty=True, signals=False, heartbeat_s=None)
     assert await jobs[0].result(timeout_s=0) is None
     with pytest.raises(ResultMissing, match="results=True keeps them") as caught:

@@ -212,7 +212,7 @@ def test_a_function_that_returns_nothing_has_the_result_none(
 
     kept, unkept = app.task(name="kept")(note), app.task(name="unkept", results=False)(note)
     Queue[Any]("default", client=client).configure(keep_done_s=keep_done_s)
-    jobs = [kept.put(), unkept.put()]
+    jobs: list[Job[Any]] = [kept.put(), unkept.put()]
     app.run(until_empty=True, signals=False, heartbeat_s=None)
     assert jobs[0].result(timeout_s=0) is None
     with pytest.raises(ResultMissing, match="results=True keeps them") as caught:
