@@ -11,6 +11,6 @@ except ImportError as _error:
     raise MissingExtra("holdfast.integrations.django needs Django: pip install 'holdfast[django]'") from _error
 
 from holdfast.integrations.django.backend import HoldfastBackend, HoldfastTask
-from holdfast.integrations.django.compat import task
+from holdfast.integrations.django.declaring import task
 
 __all__ = ["HoldfastBackend", "HoldfastTask", "task"]
