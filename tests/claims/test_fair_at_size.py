@@ -9,8 +9,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from holdfast.commands import Claim, Configure, Item, Put, one_each
-from holdfast.commands.lanes import Given, save_refreshed
+from holdfast.commands import Claim, Configure, Item, Put
+from holdfast.commands.lanes import Given
+from holdfast.commands.one_each import OneEach
 from holdfast.ids import new_id
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
@@ -101,8 +102,6 @@ def test_a_newcomer_behind_a_hundred_thousand_messages_is_served_within_two_clai
 
 
 def test_control_a_backlog_that_keeps_its_turn_holds_the_newcomer_up(monkeypatch: pytest.MonkeyPatch, memory: Store) -> None:
-    save: Any = save_refreshed
-    monkeypatch.setattr(
-        one_each, "save_refreshed", lambda tx, policy, lanes, *rest: save(tx, policy, [replace(lane, turn=1) for lane in lanes], *rest)
-    )
+    served: Any = OneEach.served
+    monkeypatch.setattr(OneEach, "served", lambda each, token: [replace(lane, turn=1) for lane in served(each, token)])
     assert claims_until_the_newcomer(memory, 1_000) > 2

@@ -56,7 +56,7 @@ class Crew:
         self.desk = Desk(self.bell, self.now)
         breaker = orders.breaker
         self.circuit = SharedCircuit(breaker) if breaker is not None and breaker.shared else Circuit(breaker)
-        self.policy = NO_POLICY
+        self.policy: Policy = NO_POLICY
         """What the queue's settings said when they were last read."""
         self._options: dict[str, Options] = {}
         """How the jobs of each function are run under that policy, as far as there were any."""
