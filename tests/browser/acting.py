@@ -5,10 +5,15 @@ from msgspec import json
 from tests.browser.chromium import Page
 from tests.sentinel_databases import until
 
+MAIN = "document.querySelector('main')?.innerText ?? ''"
+
 
 def shows(page: Page, text: str) -> None:
     """Wait until the page shows a text."""
-    until(lambda: text in page.run("document.querySelector('main')?.innerText ?? ''"))
+    try:
+        until(lambda: text in page.run(MAIN))
+    except AssertionError:
+        raise AssertionError(f"{text!r} is not shown at {page.run('location.href')}: {page.run(MAIN)!r} {page.complaints()}") from None
 
 
 def lacks(page: Page, text: str) -> None:
