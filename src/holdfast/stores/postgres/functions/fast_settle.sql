@@ -41,9 +41,8 @@ begin
     perform wake('watch:queue:' || of_queue, {everyone});
   end if;
   if array_remove(done_keys, null) <> '{}' then
-    perform count_by('triggers'), promote(of_queue, done_keys, now), count_by('hand');
-  end if;
-  if of_lanes is not null then
+    perform go_on_behind(of_queue, done_keys, of_lanes, now, number);
+  elsif of_lanes is not null then
     perform free_lanes(settings_of(of_queue), of_lanes, now, number);
   end if;
   return '{"held":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
@@ -73,9 +72,36 @@ begin
   end if;
   if done_ids is not null then
     perform append('queue:' || of_queue, 'settled', told_done(ids, done_ids, done_keys, done_groups), now);
-    perform count_by('triggers'), promote(of_queue, done_keys, now), count_by('hand'), free_lanes(settings_of(of_queue), of_lanes, now, null);
+    perform go_on_behind(of_queue, done_keys, of_lanes, now, null);
   end if;
   return remember(command_id, now, '{"held":' || array_to_json(held) || '}');
+end
+$$;
+
+-- Let copies go on that wait behind settled messages, and give the slots of these back: their lanes are locked in one order.
+create or replace function go_on_behind(of_queue text, done_keys text[], of_lanes text[], now bigint, number bigint) returns void
+language plpgsql as $$
+declare
+  s names := settings_of(of_queue);
+  copied text[];
+  of_lane text;
+  l lanes;
+  made lanes[] := '{}';
+begin
+  if of_lanes is not null and s.rules & 1 > 0 then
+    copied := array(
+      select lane_of(s, m.extra) from messages as m where m.queue = of_queue and m.key = any (done_keys) and m.key is not null and m.state = 'buffered'
+    );
+  end if;
+  if copied <> '{}' then
+    for of_lane in select u.name from unnest(of_lanes || copied) as u (name) group by u.name order by u.name loop
+      l := lock_lane(of_queue, of_lane);
+      if l.turn = 0 and l.own is null then
+        made := made || l;
+      end if;
+    end loop;
+  end if;
+  perform count_by('triggers'), promote(of_queue, done_keys, now), count_by('hand'), free_lanes(s, of_lanes, now, number), remove_idle(made);
 end
 $$;
 

@@ -53,10 +53,16 @@ begin
     if found_lanes <> '{}' or not exists (select from lanes as l where l.queue = of_queue and l.is_open and l.name <> all (passed)) then
       return found_lanes;
     end if;
-    exit when passed <> '{}' or not may_wait or not wait_for_lane(of_queue);
+    exit when passed <> '{}' or not may_wait or has_locked() or not wait_for_lane(of_queue);
   end loop;
   return null;
 end
+$$;
+
+-- Whether the transaction may have locked rows. Those that are found open and closed once they are locked are passed, and stay locked.
+create or replace function has_locked() returns boolean
+language sql volatile as $$
+  select pg_current_xact_id_if_assigned() is not null
 $$;
 
 -- Wait until the first open lane is ours, or is open no more: then it is let go of, so that nobody who waits has one. False if it takes long: a
