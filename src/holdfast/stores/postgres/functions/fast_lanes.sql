@@ -256,7 +256,7 @@ begin
     order by o.turn, o.place, o.name
     limit 1
     for no key update skip locked;
-    exit when found or attempt = 2 or has_locked() or not exists (select from lanes as o where o.queue = of_queue and o.is_open)
+    exit when found or attempt = 2 or not has_no_lock() or not exists (select from lanes as o where o.queue = of_queue and o.is_open)
       or not wait_for_lane(of_queue);
   end loop;
   return l;

@@ -38,7 +38,7 @@ language plpgsql as $$
 declare
   found_lanes lanes[];
 begin
-  for attempt in 1 .. 10 loop
+  for attempt in 1 .. 2 loop
     found_lanes := array(
       select o
       from (
@@ -53,33 +53,27 @@ begin
     if found_lanes <> '{}' or not exists (select from lanes as l where l.queue = of_queue and l.is_open and l.name <> all (passed)) then
       return found_lanes;
     end if;
-    exit when passed <> '{}' or not may_wait or has_locked() or not wait_for_lane(of_queue);
+    exit when passed <> '{}' or not may_wait or not has_no_lock() or not wait_for_lane(of_queue);
   end loop;
   return null;
 end
 $$;
 
--- Whether the transaction may have locked rows. Those that are found open and closed once they are locked are passed, and stay locked.
-create or replace function has_locked() returns boolean
+-- Whether the transaction has locked no row. Lanes that are found open, and closed once they are locked, are passed, and stay locked.
+create or replace function has_no_lock() returns boolean
 language sql volatile as $$
-  select pg_current_xact_id_if_assigned() is not null
+  select pg_current_xact_id_if_assigned() is null
 $$;
 
--- Wait until the first open lane is ours, or is open no more: then it is let go of, so that nobody who waits has one. False if it takes long: a
--- caller's own transaction may have a lane for long.
+-- Wait until the first open lane is ours. False if it takes long: a caller's own transaction may have a lane for long.
 create or replace function wait_for_lane(of_queue text) returns boolean
 language plpgsql set lock_timeout = '100ms' as $$
 declare
   first text := (select l.name from lanes as l where l.queue = of_queue and l.is_open order by l.turn, l.place, l.name limit 1);
 begin
-  perform from lanes as l where l.queue = of_queue and l.name = first and l.is_open for no key update;
-  if not found then
-    raise no_data_found;
-  end if;
+  perform from lanes as l where l.queue = of_queue and l.name = first for no key update;
   return true;
 exception
-  when no_data_found then
-    return true;
   when lock_not_available then
     return false;
 end
