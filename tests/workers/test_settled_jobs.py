@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast import JobContext, Tasks, Worker
+from holdfast import JobContext, Snooze, Tasks, Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.stores.memory import MemoryStore
 from holdfast.telemetry.meters import IN_FLIGHT
@@ -47,3 +47,17 @@ def test_a_batch_is_one_running_function(client: ControlPlaneClient) -> None:
     app.run(until_empty=True, signals=False)
     assert seen == ['holdfast_jobs_in_flight{queue="gathered"} 1.0']
     assert 'holdfast_jobs_in_flight{queue="gathered"} 0.0' in [*IN_FLIGHT.lines()]
+
+
+def test_the_last_word_of_a_job_that_goes_on_later_is_kept(client: ControlPlaneClient) -> None:
+    app = Tasks("naps", client=client)
+
+    @app.task(name="nap")
+    def nap(job: JobContext) -> None:
+        job.progress(0.5)
+        raise Snooze(3_600.0)
+
+    jobs = [nap.put() for _ in range(20)]
+    app.run(until_empty=True, signals=False, schedules=False)
+    assert [job.status().progress for job in jobs] == [jobs[0].status().progress] * 20
+    assert jobs[0].status().progress is not None

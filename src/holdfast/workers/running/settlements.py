@@ -36,8 +36,10 @@ def settling_commands(finished: Sequence[Finished], progress: dict[Run, Raw]) ->
     writes = _Writes()
     for run, outcome in finished:
         _remember(writes, run, outcome)
+    # The last word of a run that sleeps, or is tried again, stays; what others say that have ended is of no interest.
+    goes_on = {run for run, outcome in finished if not is_final(run, outcome)} if progress else ()
     for run, report in progress.items():
-        if not run.has_ended:
+        if run in goes_on or not run.has_ended:
             run.has_reported = True
             writes.put(progress_of(run.message.queue), encode_key(run.message.id), report, run.options.keep_result_s)
     return [*_settles(finished), *writes.commands(), *_wake_ups(finished)]
