@@ -77,7 +77,7 @@ begin
   if note = '[]' and is_ruled(settings_of(of_queue)) then
     return '{"messages":[],"due_in_s":' || case when is_paused(settings_of(of_queue)) then 'null' else '0' end || '}';
   elsif note = '[]' then
-    plan := plan_claim(jsonb_build_object('queue', of_queue, 'key', c ->> 'key'), now, false, 0);
+    plan := plan_claim(jsonb_build_object('queue', of_queue, 'key', c ->> 'key'), now, 0);
     return '{"messages":[],"due_in_s":'
       || case when plan -> 'chosen' <> '[]' or plan -> 'expired' <> '[]' or plan -> 'late' <> '[]' then '0'
         else coalesce(due_in_s(c, now)::text, 'null') end

@@ -198,7 +198,7 @@ begin
 end
 $$;
 
-create or replace function plan_claim(c jsonb, now bigint, is_step boolean, used bigint) returns jsonb
+create or replace function plan_claim(c jsonb, now bigint, used bigint) returns jsonb
 language plpgsql as $$
 declare
   of_queue text := c ->> 'queue';
@@ -216,7 +216,7 @@ declare
 begin
   select * into settings from names where kind = 'queue' and name = of_queue;
   if is_ruled(settings) or settings.name is null or settings.paused then
-    return case when is_ruled(settings) then jsonb_build_object('ruled', not is_step) else '{"chosen":[]}' end;
+    return case when is_ruled(settings) then '{"ruled":true}' else '{"chosen":[]}' end;
   end if;
   if of_key is null then
     select o.expired, o.late into expired, late from overdue(of_queue, now, most + {sweep}) as o;

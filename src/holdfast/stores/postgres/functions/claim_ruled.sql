@@ -24,7 +24,7 @@ language sql immutable as $$
   end
 $$;
 
-create or replace function write_ruled_claim(c jsonb, is_alone boolean, used bigint, now bigint, out answer text, out note text)
+create or replace function write_ruled_claim(c jsonb, used bigint, now bigint, out answer text, out note text)
 language plpgsql as $$
 declare
   s names := settings_of(c ->> 'queue');
@@ -32,7 +32,7 @@ begin
   select r.answer, r.note into answer, note
   from claim_ruled(
     s, coalesce(c ->> 'holder', ''), lease_of(s, c), coalesce((c ->> 'limit')::integer, 1), coalesce((c ->> 'take')::boolean, false),
-    coalesce(c ->> 'expired_to', 'place'), (c ->> 'max_attempts')::integer, c ->> 'dead_letter', c ->> 'key', is_alone, used, now, ''
+    coalesce(c ->> 'expired_to', 'place'), (c ->> 'max_attempts')::integer, c ->> 'dead_letter', c ->> 'key', used, now, ''
   ) as r;
 end
 $$;
@@ -44,16 +44,14 @@ language sql immutable as $$
     || case when is_careful(s, '{}') then ',"careful":true}' else '}' end
 $$;
 
--- `is_alone` tells whether no other command of the step has locked anything.
 create or replace function claim_ruled(
   s names, of_holder text, lease_s double precision, most integer, takes boolean, expiry text, budget integer, grave text, of_key text,
-  is_alone boolean, used bigint, now bigint, command_id text, out answer text, out note text
+  used bigint, now bigint, command_id text, out answer text, out note text
 )
 language plpgsql as $$
 declare
   number bigint := latest();
   is_cut boolean;
-  has_lanes boolean;
   room bigint;
   picked record;
   ids text[] := '{}';
@@ -68,12 +66,12 @@ begin
     set throttled_until = 0, paused = s.rules is not null, stopped = case when s.rules is not null then false end
     where kind = 'queue' and name = s.name;
   end if;
-  select w.is_cut, w.has_lanes into is_cut, has_lanes from sweep_ruled(s, of_key, most, budget, grave, now, number) as w;
+  is_cut := sweep_ruled(s, of_key, most, budget, grave, now, number);
   -- The sweep may have given slots of the queue back.
   s := settings_of(s.name);
   room := room_of(s, most, takes, now);
   if room > 0 then
-    picked := pick_ruled(s, of_key, room, most + {sweep}, takes, is_alone and not has_lanes, now, number);
+    picked := pick_ruled(s, of_key, room, most + {sweep}, takes, now, number);
     ids := picked.ids[:first_fitting(sizes_of(s.name, picked.ids), used)];
     is_cut := is_cut or cardinality(ids) < cardinality(picked.ids);
     ask_at := picked.ask_at;
@@ -156,11 +154,8 @@ begin
 end
 $$;
 
--- Sweep what time has overtaken, and bring the lanes up to date that waited for a moment; whether there may be more of it, and whether lanes are
--- locked by it.
-create or replace function sweep_ruled(
-  s names, of_key text, most integer, budget integer, grave text, now bigint, number bigint, out is_cut boolean, out has_lanes boolean
-)
+-- Sweep what time has overtaken, and bring the lanes up to date that waited for a moment; whether there may be more of it.
+create or replace function sweep_ruled(s names, of_key text, most integer, budget integer, grave text, now bigint, number bigint) returns boolean
 language plpgsql as $$
 declare
   expired text[];
@@ -183,10 +178,8 @@ begin
     where m.queue = s.name and m.key = of_key and m.key is not null and m.state in ('ready', 'leased');
   end if;
   fates := fates_of(s.name, expired, true, false, budget, grave, null, null, 0, now);
-  has_lanes := expired || late || delayed <> '{}';
-  if has_lanes and not lock_swept_soon(s, fates, late, delayed, grave) then
-    is_cut := true;
-    return;
+  if expired || late || delayed <> '{}' and not lock_swept_soon(s, fates, late, delayed, grave) then
+    return true;
   end if;
   perform come_due(s, delayed, now, number) where delayed <> '{}';
   perform write_sweep(s.name, expired, late, fates, grave, now, number);
@@ -196,8 +189,7 @@ begin
     );
     perform refresh_lanes(s, asleep, null, null, now, number) where asleep <> '{}';
   end if;
-  has_lanes := has_lanes or asleep <> '{}';
-  is_cut := of_key is null and (cardinality(expired || late || delayed) >= most + {sweep} or cardinality(asleep) >= most + {sweep});
+  return of_key is null and (cardinality(expired || late || delayed) >= most + {sweep} or cardinality(asleep) >= most + {sweep});
 end
 $$;
 
@@ -222,7 +214,7 @@ $$;
 
 -- The messages that a claim gets, and from which lanes.
 create or replace function pick_ruled(
-  s names, of_key text, room bigint, most_passed integer, takes boolean, may_wait boolean, now bigint, number bigint,
+  s names, of_key text, room bigint, most_passed integer, takes boolean, now bigint, number bigint,
   out ids text[], out served lanes[], out places integer[], out ask_at bigint
 )
 language plpgsql as $$
@@ -233,7 +225,7 @@ begin
   if of_key is not null then
     select p.ids, p.served, '{1}' into ids, served, places from pick_by_key(s, of_key, takes, now) as p;
   elsif s.rules & 1 > 0 then
-    select l.served, l.shares, l.ask_at into served, shares, ask_at from serving_lanes(s, room, most_passed, takes, may_wait, now, number) as l;
+    select l.served, l.shares, l.ask_at into served, shares, ask_at from serving_lanes(s, room, most_passed, takes, now, number) as l;
     select o.ids, o.places into ids, places from share_out(s, served, shares, room, now) as o;
   elsif s.rules & 4 > 0 then
     ids := heads_of_lane(s, '', '{}', room, now);

@@ -257,7 +257,7 @@ declare
 begin
   return case c ->> 'type'
     when 'Put' then check_put(c, vals, now, reserved)
-    when 'Claim' then plan_claim(c, now, is_step, used)
+    when 'Claim' then plan_claim(c, now, used)
     when 'Settle' then check_settle(c, now, whole)
     when 'Extend' then check_extend(c, now, whole)
     when 'Move' then case c ->> 'to' when 'due' then check_due(c, now) else check_move(c, now) end
@@ -288,7 +288,7 @@ create or replace function write_command(c jsonb, vals text[], plan jsonb, used 
 language plpgsql as $$
 begin
   if c ->> 'type' = 'Claim' and plan ? 'ruled' then
-    select w.answer, w.note into answer, note from write_ruled_claim(c, (plan ->> 'ruled')::boolean, used, now) as w;
+    select w.answer, w.note into answer, note from write_ruled_claim(c, used, now) as w;
     return;
   elsif c ->> 'type' = 'Claim' then
     select w.answer, w.note into answer, note from write_claim(c, plan, now) as w;

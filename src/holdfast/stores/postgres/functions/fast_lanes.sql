@@ -186,7 +186,7 @@ begin
     end if;
   end if;
   perform count_by('triggers');
-  claimed := claim_ruled(s, of_holder, lease_s, most, takes, expiry, budget, grave, null, true, 0, now, command_id);
+  claimed := claim_ruled(s, of_holder, lease_s, most, takes, expiry, budget, grave, null, 0, now, command_id);
   if claimed.note is not null then
     perform remember(command_id, now, claimed.note);
   end if;

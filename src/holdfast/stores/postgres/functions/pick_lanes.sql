@@ -33,7 +33,7 @@ $$;
 
 -- The first open lanes that nobody else has, but for those passed; null where there are others, which are somebody else's. Who has no lane yet waits
 -- for the first, if that does not take long. Who has one never waits: its holder may be waiting for ours, and one of the two would be ended.
-create or replace function open_lanes(of_queue text, most bigint, passed text[], may_wait boolean) returns lanes[]
+create or replace function open_lanes(of_queue text, most bigint, passed text[]) returns lanes[]
 language plpgsql as $$
 declare
   found_lanes lanes[];
@@ -53,7 +53,7 @@ begin
     if found_lanes <> '{}' or not exists (select from lanes as l where l.queue = of_queue and l.is_open and l.name <> all (passed)) then
       return found_lanes;
     end if;
-    exit when passed <> '{}' or not may_wait or not has_no_lock() or not wait_for_lane(of_queue);
+    exit when not has_no_lock() or not wait_for_lane(of_queue);
   end loop;
   return null;
 end
@@ -90,7 +90,7 @@ $$;
 -- Up to so many open lanes, each with at least one message, whose rows are locked. What gives nothing is brought up to date and passed; what
 -- is only being put there gets a new turn, so that it does not stand before others. `ask_at` is set where there may be more soon.
 create or replace function serving_lanes(
-  s names, room bigint, most_passed integer, takes boolean, may_wait boolean, now bigint, number bigint,
+  s names, room bigint, most_passed integer, takes boolean, now bigint, number bigint,
   out served lanes[], out shares lane_share[], out ask_at bigint
 )
 language plpgsql as $$
@@ -108,7 +108,7 @@ begin
       ask_at := now;
       return;
     end if;
-    found_lanes := open_lanes(s.name, least(room - cardinality(served), most_passed - passed), seen, may_wait);
+    found_lanes := open_lanes(s.name, least(room - cardinality(served), most_passed - passed), seen);
     if found_lanes is null then
       ask_at := now + 100000;
       return;
